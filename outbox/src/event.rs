@@ -1,0 +1,87 @@
+//! What an event is: a typed payload with a name, and the id of one stored event.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// A payload type with the name it is stored under.
+///
+/// Implemented by `#[outbox_handler("billing.invoice")]` for the handler's payload, or, in a crate that only
+/// holds payload types, by `#[derive(Event)]`. The version and the attempts are constants of the event, so a
+/// producer that links no handler writes the right ones.
+///
+/// ```
+/// use outbox::Event;
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Serialize, Deserialize, schemars::JsonSchema, Event)]
+/// #[event("billing.invoice", max_attempts = 5)]
+/// struct InvoiceEvent {
+///     invoice_id: u64,
+///     cents: i64,
+/// }
+///
+/// assert_eq!(InvoiceEvent::EVENT_TYPE, "billing.invoice");
+/// assert_eq!(InvoiceEvent::MAX_ATTEMPTS, 5);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an outbox event",
+    label = "this payload has no event type",
+    note = "name the event in its handler's attribute, `#[outbox_handler(\"billing.invoice\")]`, or derive it: `#[derive(Event)] #[event(\"billing.invoice\")]`"
+)]
+pub trait Event: Serialize + DeserializeOwned + JsonSchema + Send + 'static {
+    /// The name under which events of this type are stored and handled, such as `billing.invoice`.
+    const EVENT_TYPE: &'static str;
+    /// The version of the payload's shape that this type writes, from 1.
+    const VERSION: u32 = 1;
+    /// How many attempts an event gets before it is a dead letter.
+    const MAX_ATTEMPTS: u32 = 10;
+}
+
+/// The id of one stored event: a UUID, version 7 where this library makes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EventId(Uuid);
+
+impl EventId {
+    /// A new id in time order (UUIDv7).
+    #[expect(clippy::new_without_default, reason = "a default that differs at every call would surprise")]
+    pub fn new() -> Self {
+        Self(Uuid::now_v7())
+    }
+
+    /// The UUID itself.
+    pub fn as_uuid(&self) -> Uuid {
+        self.0
+    }
+}
+
+impl From<Uuid> for EventId {
+    fn from(uuid: Uuid) -> Self {
+        Self(uuid)
+    }
+}
+
+impl From<EventId> for Uuid {
+    fn from(id: EventId) -> Self {
+        id.0
+    }
+}
+
+impl FromStr for EventId {
+    type Err = uuid::Error;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self)
+    }
+}
+
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

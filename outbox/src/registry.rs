@@ -1,0 +1,258 @@
+//! The handlers of this program: collected at link time, checked at start.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use schemars::{Schema, SchemaGenerator};
+
+use crate::event::Event;
+use crate::handler::{Delivery, Failure, Requirements, States};
+use crate::retry::Backoff;
+
+/// The future of one run of a handler.
+pub type HandlerFuture = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
+
+/// One handler: the event type that it takes, its options, and its erased function.
+///
+/// The attribute [`outbox_handler`](crate::outbox_handler) makes one and submits it to the program's registry.
+#[derive(Clone, Debug)]
+pub struct HandlerDef {
+    pub(crate) event_type: &'static str,
+    pub(crate) version: u32,
+    pub(crate) name: &'static str,
+    pub(crate) file: &'static str,
+    pub(crate) line: u32,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) concurrency: Option<u32>,
+    pub(crate) backoff: Backoff,
+    pub(crate) requires: fn(&mut Requirements<'_>),
+    pub(crate) schema: fn(&mut SchemaGenerator) -> Schema,
+    pub(crate) run: fn(Delivery) -> HandlerFuture,
+}
+
+inventory::collect!(HandlerDef);
+
+impl HandlerDef {
+    /// A handler with default options. `name` is its path; `file` and `line` are where it stands.
+    pub const fn new<E: Event>(
+        name: &'static str,
+        file: &'static str,
+        line: u32,
+        run: fn(Delivery) -> HandlerFuture,
+    ) -> Self {
+        Self {
+            event_type: E::EVENT_TYPE,
+            version: E::VERSION,
+            name,
+            file,
+            line,
+            timeout: None,
+            concurrency: None,
+            backoff: Backoff::DEFAULT,
+            requires: |_| {},
+            schema: <E as schemars::JsonSchema>::json_schema,
+            run,
+        }
+    }
+
+    /// How long one run may take.
+    pub const fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// How many runs at a time one worker may have.
+    pub const fn concurrency(mut self, concurrency: u32) -> Self {
+        self.concurrency = Some(concurrency);
+        self
+    }
+
+    /// How long a failed event waits.
+    pub const fn backoff(mut self, backoff: Backoff) -> Self {
+        self.backoff = backoff;
+        self
+    }
+
+    /// What the handler's extractors need.
+    pub const fn requires(mut self, requires: fn(&mut Requirements<'_>)) -> Self {
+        self.requires = requires;
+        self
+    }
+
+    /// The name of the event type that it handles.
+    pub fn event_type(&self) -> &'static str {
+        self.event_type
+    }
+
+    /// The newest version of the payload that it handles.
+    pub fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// The path of the handler function.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Where the handler stands, as `file:line`.
+    pub fn place(&self) -> String {
+        format!("{}:{}", self.file, self.line)
+    }
+}
+
+impl fmt::Display for HandlerDef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` for `{}` ({}:{})", self.name, self.event_type, self.file, self.line)
+    }
+}
+
+/// A set of handlers, at most one for each event type.
+#[derive(Clone, Debug, Default)]
+pub struct Registry {
+    handlers: Vec<HandlerDef>,
+}
+
+impl Registry {
+    /// Every handler that is linked into this program.
+    ///
+    /// A crate that nothing refers to is not linked, and its handlers are not here: name it once, `use handlers as _;`.
+    pub fn linked() -> Self {
+        let mut handlers: Vec<HandlerDef> = inventory::iter::<HandlerDef>.into_iter().cloned().collect();
+        // The linker's order is its own affair; everything that prints or claims wants a stable one.
+        handlers.sort_by_key(|def| (def.event_type, def.file, def.line));
+        Self { handlers }
+    }
+
+    /// A registry without handlers, for those that are added with [`with`](Self::with).
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// Adds one handler.
+    #[must_use]
+    pub fn with(mut self, handler: HandlerDef) -> Self {
+        self.handlers.push(handler);
+        self
+    }
+
+    /// Keeps only the handlers for which this says yes: for a process that is to serve a part of the event types.
+    #[must_use]
+    pub fn retain(mut self, keep: impl FnMut(&HandlerDef) -> bool) -> Self {
+        self.handlers.retain(keep);
+        self
+    }
+
+    /// The handlers.
+    pub fn handlers(&self) -> &[HandlerDef] {
+        &self.handlers
+    }
+
+    /// Checks the whole set: there are handlers, one for each type, each has what it needs, each of the expected
+    /// types is there.
+    ///
+    /// # Errors
+    /// The first [`RegistryError`] found; those of one kind are reported together.
+    pub fn check(&self, states: &States, expected: &[String]) -> Result<(), RegistryError> {
+        if self.handlers.is_empty() {
+            return Err(RegistryError::NoHandlers);
+        }
+        self.check_duplicates()?;
+        self.check_options()?;
+        self.check_needs(states)?;
+        let missing: Vec<&str> = expected
+            .iter()
+            .filter(|name| !self.handlers.iter().any(|def| def.event_type == name.as_str()))
+            .map(String::as_str)
+            .collect();
+        if missing.is_empty() { Ok(()) } else { Err(RegistryError::NotLinked { event_types: missing.join("`, `") }) }
+    }
+
+    fn check_duplicates(&self) -> Result<(), RegistryError> {
+        let mut by_type: HashMap<&str, &HandlerDef> = HashMap::new();
+        for def in &self.handlers {
+            if let Some(other) = by_type.insert(def.event_type, def) {
+                return Err(RegistryError::TwoHandlers {
+                    event_type: def.event_type.to_owned(),
+                    first: format!("`{}` at {}", other.name, other.place()),
+                    second: format!("`{}` at {}", def.name, def.place()),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The attribute checks its own options; these are for definitions made by hand.
+    fn check_options(&self) -> Result<(), RegistryError> {
+        for def in &self.handlers {
+            let what = if def.concurrency == Some(0) {
+                "a concurrency of 0, which never runs anything: use 1 or more"
+            } else if def.timeout == Some(Duration::ZERO) {
+                "a timeout of 0, which fails every run: use a longer one"
+            } else if def.version == 0 {
+                "the event version 0: versions count from 1"
+            } else {
+                continue;
+            };
+            return Err(RegistryError::Option { handler: def.to_string(), what });
+        }
+        Ok(())
+    }
+
+    fn check_needs(&self, states: &States) -> Result<(), RegistryError> {
+        let mut unmet = Vec::new();
+        for def in &self.handlers {
+            let mut requirements = Requirements::new(states);
+            (def.requires)(&mut requirements);
+            unmet.extend(requirements.into_missing().into_iter().map(|what| format!("{def} {what}")));
+        }
+        if unmet.is_empty() { Ok(()) } else { Err(RegistryError::Unmet { needs: unmet.join("\n  ") }) }
+    }
+}
+
+/// What is wrong with a program's set of handlers. Nothing was claimed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RegistryError {
+    /// The program has no handler.
+    #[error(
+        "no handler is linked into this program: annotate one with #[outbox_handler(\"…\")], and if the handlers \
+         live in a crate that nothing else refers to, name it once in this program: `use that_crate as _;`"
+    )]
+    NoHandlers,
+    /// Two handlers for one event type.
+    #[error("two handlers for event type `{event_type}`: {first} and {second}; an event type has one handler, remove one")]
+    TwoHandlers {
+        /// The event type.
+        event_type: String,
+        /// One handler, with its file and line.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// Handlers whose extractors did not find what they need.
+    #[error("handlers lack what they need:\n  {needs}")]
+    Unmet {
+        /// A line for each need, with the handler's file and line.
+        needs: String,
+    },
+    /// An expected handler is not there.
+    #[error(
+        "no handler is linked for the expected event type `{event_types}`: if it lives in a crate that nothing else \
+         refers to, name it once in this program: `use that_crate as _;`"
+    )]
+    NotLinked {
+        /// The event types without a handler.
+        event_types: String,
+    },
+    /// An option that no handler can run with.
+    #[error("handler {handler} has {what}")]
+    Option {
+        /// The handler, with its file and line.
+        handler: String,
+        /// What is wrong and what to do.
+        what: &'static str,
+    },
+}
