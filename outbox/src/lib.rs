@@ -9,6 +9,32 @@ pub mod private;
 mod registry;
 mod retry;
 
+// Everything below needs a database; a crate that only holds payload types or handlers does without.
+#[cfg(feature = "sql")]
+mod admin;
+#[cfg(feature = "sql")]
+mod backend;
+#[cfg(feature = "sql")]
+mod clock;
+#[cfg(feature = "sql")]
+mod enqueue;
+#[cfg(feature = "sql")]
+mod handle;
+#[cfg(feature = "sql")]
+mod migrate;
+#[cfg(feature = "sql")]
+mod nudge;
+#[cfg(feature = "sql")]
+mod run;
+#[cfg(feature = "sql")]
+mod schema_name;
+#[cfg(feature = "sql")]
+mod store;
+#[cfg(feature = "sql")]
+mod transition;
+#[cfg(feature = "sql")]
+mod worker;
+
 pub use event::{Event, EventId};
 pub use handler::{
     Context, Delivery, ExtractError, FromDelivery, HandlerError, HandlerResult, Headers, IntoHandlerResult,
@@ -18,3 +44,17 @@ pub use outbox_macros::{Event, outbox_handler};
 pub use payload::{MAX_DEPTH, MAX_PAYLOAD_BYTES, PayloadError};
 pub use registry::{HandlerDef, Registry, RegistryError};
 pub use retry::Backoff;
+
+#[cfg(feature = "sql")]
+pub use {
+    admin::{AdminError, Page, Stats},
+    backend::{Backend, EventRecord, Status, TypeStats, WorkerInfo},
+    enqueue::{Enqueue, EnqueueError, InTransaction, MAX_HEADERS_BYTES, MAX_KEY_BYTES, Receipt, enqueue},
+    handle::{ConnectError, Outbox},
+    migrate::MigrateError,
+    run::{Run, run},
+    worker::{BatchOptions, Counts, Processed, Retention, RunError, Worker, WorkerHandle},
+};
+
+#[cfg(all(feature = "sql", feature = "testing"))]
+pub use clock::Clock;

@@ -132,23 +132,35 @@ fn parse_headers(raw: Option<&str>) -> Headers {
         .collect()
 }
 
-/// The handler's side of a cancellation: a flag that is set once.
+/// Why a run is to end before its handler does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// It is not.
+    No,
+    /// Its time is over.
+    TimedOut,
+    /// Its lease was lost: another worker may be running the event.
+    LeaseLost,
+    /// The worker's grace time at shutdown is over.
+    Shutdown,
+}
+
+/// The handler's side of a stop.
 #[derive(Clone, Debug)]
-pub(crate) struct Cancellation(watch::Receiver<bool>);
+pub(crate) struct Cancellation(pub(crate) watch::Receiver<Stop>);
 
 impl Cancellation {
-    pub(crate) fn new(receiver: watch::Receiver<bool>) -> Self {
-        Self(receiver)
-    }
-
-    async fn cancelled(&self) {
-        // A sender that is gone without having cancelled never will: the run is over.
-        if self.0.clone().wait_for(|cancelled| *cancelled).await.is_err() {
-            std::future::pending::<()>().await;
+    pub(crate) async fn cancelled(&self) -> Stop {
+        let mut receiver = self.0.clone();
+        let stopped = receiver.wait_for(|stop| *stop != Stop::No).await.map(|stop| *stop);
+        match stopped {
+            Ok(stop) => stop,
+            // A sender that is gone without having cancelled never will: the run is over.
+            Err(_) => std::future::pending().await,
         }
     }
 
     fn is_cancelled(&self) -> bool {
-        *self.0.borrow()
+        *self.0.borrow() != Stop::No
     }
 }

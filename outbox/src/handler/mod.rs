@@ -6,7 +6,9 @@ mod extract;
 
 pub use context::{Context, Headers};
 pub use error::{HandlerError, HandlerResult, IntoHandlerResult, ResultExt};
-pub(crate) use error::{BoxError, Directive, directive_of, error_text};
+#[cfg(feature = "sql")]
+pub(crate) use error::{Directive, MAX_ERROR_BYTES, directive_of, error_text, scrub};
 pub use extract::{Delivery, ExtractError, FromDelivery, Requirements, State, States};
-pub(crate) use context::{Cancellation, ContextInner};
+#[cfg(feature = "sql")]
+pub(crate) use context::{Cancellation, ContextInner, Stop};
 pub use extract::{Failure, decode_payload, finish};

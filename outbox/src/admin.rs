@@ -1,0 +1,217 @@
+//! Looking after events: find, requeue, discard, prune, count. What a command line or a dashboard calls.
+
+use std::time::Duration;
+
+use crate::backend::data::{EventRecord, Status, TypeStats, WorkerInfo, duration_ms, to_ms};
+use crate::backend::{At, Backend};
+use crate::enqueue::InTransaction;
+use crate::event::{Event, EventId};
+use crate::handle::Outbox;
+use crate::nudge;
+
+/// How many rows one statement touches, so that none holds its locks for long.
+pub(crate) const PAGE: i64 = 1000;
+
+/// What waits and who works, at one moment.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Stats {
+    /// The event types that have unfinished events or dead letters, by name.
+    pub event_types: Vec<TypeStats>,
+    /// The live workers, of all processes.
+    pub workers: Vec<WorkerInfo>,
+}
+
+impl Stats {
+    /// Up to which number the waiting events of a type are counted: a count of millions would read millions.
+    pub const COUNT_CAP: u64 = 10_000;
+
+    /// The types with due events that no live worker handles.
+    pub fn waiting_for_nobody(&self) -> impl Iterator<Item = &TypeStats> {
+        self.event_types.iter().filter(|of| of.due > 0 && of.live_workers == 0)
+    }
+
+    /// Whether nothing is due, scheduled or running.
+    pub fn is_idle(&self) -> bool {
+        self.event_types.iter().all(|of| of.due + of.scheduled + of.processing == 0)
+    }
+}
+
+/// A page of a list that is newest first.
+#[derive(Clone, Copy, Debug)]
+pub struct Page {
+    limit: u32,
+    before: Option<(i64, i64)>,
+}
+
+impl Page {
+    /// The newest ones, at most `limit`.
+    pub fn first(limit: u32) -> Self {
+        Self { limit, before: None }
+    }
+
+    /// Those that come after `last`, the last record of the page before.
+    pub fn after(last: &EventRecord, limit: u32) -> Self {
+        let processed_at = last.processed_at.map_or(0, to_ms);
+        Self { limit, before: Some((processed_at, last.seq)) }
+    }
+}
+
+impl Default for Page {
+    fn default() -> Self {
+        Self::first(100)
+    }
+}
+
+impl<DB: Backend> Outbox<DB> {
+    /// One stored event, every column of it; `None` if there is none with this id.
+    ///
+    /// # Errors
+    /// The database's own.
+    pub async fn get(&self, id: EventId) -> Result<Option<EventRecord>, AdminError> {
+        let mut conn = self.store.acquire().await?;
+        Ok(DB::get(self.store.at(&mut conn), &id.to_string()).await?)
+    }
+
+    /// Whether an event of this type that is not finished (waiting, also for a later time, or running) has the
+    /// top-level payload field `key` with this value as text: `5` equals `"5"`; null and a missing field equal
+    /// nothing. In the caller's transaction, so that the answer and what is written on it belong together.
+    ///
+    /// # Errors
+    /// The database's own.
+    pub async fn has_inflight<E: Event>(
+        &self,
+        tx: &mut (impl InTransaction<Database = DB> + ?Sized),
+        key: &str,
+        value: &str,
+    ) -> Result<bool, AdminError> {
+        let at: At<'_, DB> = self.store.at(tx.connection());
+        Ok(DB::has_inflight(at, E::EVENT_TYPE, key, value).await?)
+    }
+
+    /// Dead letters of these types, newest first. No types: none.
+    ///
+    /// # Errors
+    /// The database's own.
+    pub async fn find_dead_lettered(&self, event_types: &[&str], page: Page) -> Result<Vec<EventRecord>, AdminError> {
+        if event_types.is_empty() || page.limit == 0 {
+            return Ok(Vec::new());
+        }
+        let mut conn = self.store.acquire().await?;
+        let at = self.store.at(&mut conn);
+        Ok(DB::dead_letters(at, event_types, page.before, i64::from(page.limit)).await?)
+    }
+
+    /// Gives a dead letter a new life: due now, with all its attempts.
+    ///
+    /// # Errors
+    /// [`AdminError::NotThatStatus`] names the state of an event that is no dead letter; nothing is changed.
+    pub async fn requeue(&self, id: EventId) -> Result<(), AdminError> {
+        let mut conn = self.store.acquire().await?;
+        if DB::requeue(self.store.at(&mut conn), &id.to_string()).await? {
+            nudge::now();
+            return Ok(());
+        }
+        Err(self.not_that_status(&mut conn, id, "a dead letter").await)
+    }
+
+    /// Gives every dead letter of these types a new life; how many there were.
+    ///
+    /// # Errors
+    /// The database's own; what was requeued before it stays so.
+    pub async fn requeue_all(&self, event_types: &[&str]) -> Result<u64, AdminError> {
+        let mut requeued = 0;
+        let mut conn = self.store.acquire().await?;
+        loop {
+            let page = DB::requeue_types(self.store.at(&mut conn), event_types, PAGE).await?;
+            requeued += page;
+            if page < PAGE.unsigned_abs() {
+                break;
+            }
+        }
+        nudge::now();
+        Ok(requeued)
+    }
+
+    /// Deletes one finished event: a dead letter that nobody needs, or a completed one.
+    ///
+    /// # Errors
+    /// [`AdminError::NotThatStatus`] names the state of an event that is not finished; nothing is changed.
+    pub async fn discard(&self, id: EventId) -> Result<(), AdminError> {
+        let mut conn = self.store.acquire().await?;
+        if DB::discard(self.store.at(&mut conn), &id.to_string()).await? {
+            return Ok(());
+        }
+        Err(self.not_that_status(&mut conn, id, "completed or a dead letter").await)
+    }
+
+    /// Deletes events that have been finished, in this status, for at least `older_than`; how many.
+    ///
+    /// # Errors
+    /// [`AdminError::NotTerminal`] for a status that is not finished, before any statement.
+    pub async fn prune(&self, status: Status, older_than: Duration) -> Result<u64, AdminError> {
+        if !status.is_terminal() {
+            return Err(AdminError::NotTerminal(status));
+        }
+        let mut pruned = 0;
+        let mut after = 0;
+        let mut conn = self.store.acquire().await?;
+        loop {
+            let at = self.store.at(&mut conn);
+            let page = DB::prune(at, status, duration_ms(older_than), after, PAGE).await?;
+            pruned += page.deleted;
+            match page.next_after {
+                Some(next) => after = next,
+                None => return Ok(pruned),
+            }
+        }
+    }
+
+    /// What waits, by type, and who works. Its cost does not grow with the backlog.
+    ///
+    /// # Errors
+    /// The database's own.
+    pub async fn stats(&self) -> Result<Stats, AdminError> {
+        let mut conn = self.store.acquire().await?;
+        let cap = i64::try_from(Stats::COUNT_CAP).unwrap_or(i64::MAX);
+        let mut event_types = DB::stats(self.store.at(&mut conn), cap).await?;
+        for of in &mut event_types {
+            of.handled_here = self.registry.handlers().iter().any(|def| def.event_type() == of.event_type);
+        }
+        let workers = DB::workers(self.store.at(&mut conn)).await?;
+        Ok(Stats { event_types, workers })
+    }
+
+    async fn not_that_status(&self, conn: &mut DB::Connection, id: EventId, needed: &'static str) -> AdminError {
+        match DB::get(self.store.at(conn), &id.to_string()).await {
+            Ok(Some(record)) => AdminError::NotThatStatus { id, status: record.status, needed },
+            Ok(None) => AdminError::NotFound(id),
+            Err(error) => error.into(),
+        }
+    }
+}
+
+/// Why an event was not looked after.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AdminError {
+    /// No such event.
+    #[error("there is no event {0}")]
+    NotFound(EventId),
+    /// The event is in another state than the call is for.
+    #[error("event {id} is {status}, and only {needed} will do")]
+    NotThatStatus {
+        /// The event.
+        id: EventId,
+        /// Its state.
+        status: Status,
+        /// What it would have to be.
+        needed: &'static str,
+    },
+    /// Pruning is for what is finished.
+    #[error("events that are {0} cannot be pruned: only completed ones and dead letters can")]
+    NotTerminal(Status),
+    /// The database refused, or does not answer.
+    #[error("the database refused: {0}")]
+    Database(#[from] sqlx::Error),
+}

@@ -1,0 +1,330 @@
+//! What goes through the seam: plain data, the same for every database. Times are milliseconds since 1970, UTC.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::{Duration, SystemTime};
+
+use sqlx::Pool;
+
+use crate::event::EventId;
+
+/// The state of a stored event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// Waits to be claimed, now or at a later time.
+    Pending,
+    /// A worker has claimed it.
+    Processing,
+    /// Its handler succeeded.
+    Completed,
+    /// Its attempts are spent, or its failure is permanent: it waits for a person.
+    DeadLetter,
+}
+
+impl Status {
+    /// The word in the column `status`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Processing => "processing",
+            Self::Completed => "completed",
+            Self::DeadLetter => "dead_letter",
+        }
+    }
+
+    /// Whether the event is over: completed, or a dead letter.
+    pub fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::DeadLetter)
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Status {
+    type Err = UnknownStatus;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        [Self::Pending, Self::Processing, Self::Completed, Self::DeadLetter]
+            .into_iter()
+            .find(|status| status.as_str() == word)
+            .ok_or_else(|| UnknownStatus(word.to_owned()))
+    }
+}
+
+/// A word in the column `status` that is none of the four.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is no status of an event: pending, processing, completed or dead_letter")]
+pub struct UnknownStatus(String);
+
+/// An event to store.
+#[derive(Debug)]
+pub struct NewEvent<'a> {
+    pub id: EventId,
+    pub event_type: &'a str,
+    pub version: u32,
+    pub payload: &'a str,
+    pub headers: Option<&'a str>,
+    pub max_attempts: u32,
+    pub available_at: Option<i64>,
+    pub delay_ms: i64,
+    pub dedup_key: Option<&'a str>,
+}
+
+/// What became of an insert.
+#[derive(Debug)]
+pub enum InsertResult {
+    Stored,
+    Duplicate { id: EventId, status: Status },
+}
+
+/// An event type that a worker handles, up to a version, and how many of it it has room for.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Kind<'a> {
+    #[serde(rename = "type")]
+    pub event_type: &'a str,
+    pub version: u32,
+    pub room: usize,
+}
+
+/// What a worker asks for.
+#[derive(Debug)]
+pub struct Claim<'a> {
+    pub worker: &'a str,
+    /// In the order in which ties are dealt: the caller turns it from claim to claim.
+    pub kinds: &'a [Kind<'a>],
+    pub limit: usize,
+    /// How many events with which a worker died: 0 or 1.
+    pub suspects: usize,
+}
+
+/// A claimed event.
+#[derive(Clone, Debug)]
+pub struct Claimed {
+    pub seq: i64,
+    pub id: EventId,
+    pub fence: i64,
+    pub event_type: String,
+    pub version: u32,
+    pub payload: String,
+    pub headers: Option<String>,
+    pub attempts: u32,
+    pub crashes: u32,
+    pub max_attempts: u32,
+    pub available_at: i64,
+    pub created_at: i64,
+}
+
+/// What the column `last_error` becomes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WriteError {
+    Keep,
+    Clear,
+    Set(String),
+}
+
+/// An outcome as it is to be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settlement {
+    pub seq: i64,
+    pub fence: i64,
+    pub status: Status,
+    pub attempts: u32,
+    /// From the moment of the write; `None` keeps `available_at`.
+    pub delay_ms: Option<i64>,
+    pub error: WriteError,
+    /// A completed row that is not kept.
+    pub delete: bool,
+}
+
+/// A row that an outcome did not match.
+#[derive(Debug)]
+pub struct FoundRow {
+    pub seq: i64,
+    pub fence: i64,
+    pub status: Status,
+    pub owner: Option<String>,
+}
+
+/// A worker as it registers.
+#[derive(Debug)]
+pub struct WorkerRow<'a> {
+    pub id: &'a str,
+    pub host: &'a str,
+    pub pid: u32,
+    /// `[{"type": …, "version": …}, …]`
+    pub kinds: &'a str,
+    pub lease_ms: i64,
+    pub stuck_ms: i64,
+}
+
+/// An event that the reaper freed.
+#[derive(Debug)]
+pub struct Reaped {
+    pub event_type: String,
+    pub status: Status,
+}
+
+/// What pruning one page did.
+#[derive(Clone, Copy, Debug)]
+pub struct PrunePage {
+    pub deleted: u64,
+    /// Where the next page begins; `None` at the end.
+    pub next_after: Option<i64>,
+}
+
+/// The worker's own connections.
+#[derive(Debug)]
+pub struct LoopPools<DB: sqlx::Database> {
+    /// Claims run here.
+    pub claim: Pool<DB>,
+    /// Everything else that the loop writes.
+    pub settle: Pool<DB>,
+    /// Heartbeats, from a thread and a runtime of their own.
+    pub heartbeat: HeartbeatPool<DB>,
+}
+
+/// Where heartbeats get their connection. A connection belongs to the runtime that opened it, so what is not shared
+/// is opened by the heartbeat's thread itself.
+pub enum HeartbeatPool<DB: sqlx::Database> {
+    /// A pool whose connections are good in any runtime.
+    Shared(Pool<DB>),
+    /// How to make one.
+    Own(sqlx::pool::PoolOptions<DB>, <DB::Connection as sqlx::Connection>::Options),
+}
+
+impl<DB: sqlx::Database> fmt::Debug for HeartbeatPool<DB> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Connect options can hold a password.
+        f.write_str(if self.is_shared() { "Shared" } else { "Own" })
+    }
+}
+
+impl<DB: sqlx::Database> HeartbeatPool<DB> {
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self, Self::Shared(_))
+    }
+
+    pub(crate) fn open(&self) -> Pool<DB> {
+        match self {
+            Self::Shared(pool) => pool.clone(),
+            Self::Own(options, connect) => options.clone().connect_lazy_with(connect.clone()),
+        }
+    }
+}
+
+/// A stored event, every column of it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct EventRecord {
+    /// The database's sequence number.
+    pub seq: i64,
+    /// The event's id.
+    pub id: EventId,
+    /// Its type.
+    pub event_type: String,
+    /// The version of its payload.
+    pub event_version: u32,
+    /// Its payload, the JSON text as it was stored.
+    pub payload: String,
+    /// Its headers, a JSON object.
+    pub headers: Option<String>,
+    /// Its state.
+    pub status: Status,
+    /// Whether it waits and is due, by the database's clock.
+    pub is_due: bool,
+    /// The attempts spent.
+    pub attempts: u32,
+    /// How many workers died with it.
+    pub crashes: u32,
+    /// The attempts that it gets.
+    pub max_attempts: u32,
+    /// When it is, or was, due.
+    pub available_at: SystemTime,
+    /// When it was claimed, while a worker has it.
+    pub locked_at: Option<SystemTime>,
+    /// Which worker has it.
+    pub locked_by: Option<String>,
+    /// The fencing token: how often it was claimed.
+    pub fence: i64,
+    /// The text of its last failure, or a note.
+    pub last_error: Option<String>,
+    /// Its ordering key.
+    pub ordering_key: Option<String>,
+    /// Its dedup key.
+    pub dedup_key: Option<String>,
+    /// Its subject.
+    pub subject: Option<String>,
+    /// When it was stored.
+    pub created_at: SystemTime,
+    /// When it completed or became a dead letter.
+    pub processed_at: Option<SystemTime>,
+}
+
+/// What waits and runs of one event type.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TypeStats {
+    /// The event type.
+    pub event_type: String,
+    /// Events that are due, counted up to [`Stats::COUNT_CAP`](crate::Stats::COUNT_CAP).
+    pub due: u64,
+    /// Events that are due later, counted up to the same.
+    pub scheduled: u64,
+    /// Events that workers have.
+    pub processing: u64,
+    /// Dead letters, counted up to ten times the cap over all types.
+    pub dead_letter: u64,
+    /// How long the oldest due event has been due.
+    pub oldest_due_age: Option<Duration>,
+    /// How many live workers handle the type. 0: its events wait for nobody.
+    pub live_workers: u32,
+    /// Whether a handler in this program handles it.
+    pub handled_here: bool,
+}
+
+/// A live worker.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct WorkerInfo {
+    /// Its id, one for each start.
+    pub id: String,
+    /// Its host's name.
+    pub host: String,
+    /// Its process id.
+    pub pid: u32,
+    /// What it handles: `[{"type": …, "version": …}, …]`.
+    pub kinds: String,
+    /// When it started.
+    pub started_at: SystemTime,
+    /// Its last heartbeat.
+    pub heartbeat_at: SystemTime,
+}
+
+/// A time from the database.
+pub(crate) fn from_ms(ms: i64) -> SystemTime {
+    let distance = Duration::from_millis(ms.unsigned_abs());
+    let time = if ms < 0 {
+        SystemTime::UNIX_EPOCH.checked_sub(distance)
+    } else {
+        SystemTime::UNIX_EPOCH.checked_add(distance)
+    };
+    time.unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+/// A time for the database.
+pub(crate) fn to_ms(time: SystemTime) -> i64 {
+    match time.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(after) => duration_ms(after),
+        Err(before) => -duration_ms(before.duration()),
+    }
+}
+
+/// A duration for the database: at most a thousand years, so that no sum overflows.
+pub(crate) fn duration_ms(duration: Duration) -> i64 {
+    const MAX_MS: i64 = 1000 * 366 * 24 * 3600 * 1000;
+    i64::try_from(duration.as_millis()).unwrap_or(MAX_MS).min(MAX_MS)
+}

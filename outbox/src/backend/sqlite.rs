@@ -1,0 +1,458 @@
+//! SQLite: binding and row mapping.
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions, SqliteRow};
+use sqlx::{AssertSqlSafe, Connection, Pool, Row, Sqlite, Transaction};
+
+use super::data::{
+    Claim, Claimed, EventRecord, FoundRow, HeartbeatPool, InsertResult, LoopPools, NewEvent, PrunePage, Reaped, Settlement, Status,
+    TypeStats, WorkerInfo, WorkerRow, WriteError, from_ms,
+};
+use super::statements::{qualify, statements};
+use super::{At, Backend, Migration, sealed};
+
+/// Milliseconds since 1970, from functions that every supported SQLite has; see the migration.
+const CLOCK: &str = "CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER)";
+
+/// How long a statement waits for another writer.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
+statements! {
+    "sqlite", CLOCK, table_name;
+    bury_unknown, claim, claim_event, dead_letters, discard, find_duplicate, get, has_inflight, heartbeat, insert, lost,
+    mark_dead, peek, prune, prune_page, prune_workers, reap, register, release_strays, requeue, requeue_types, reread,
+    settle, settle_delete, stats, stop_worker, workers,
+}
+
+/// SQLite has no schemas, and transactions over attached files are not atomic in WAL mode: a schema is a prefix.
+fn table_name(schema: Option<&str>, identifier: &str) -> String {
+    match schema {
+        None => identifier.to_owned(),
+        Some(schema) => format!("\"{}.{identifier}\"", schema.replace('"', "\"\"")),
+    }
+}
+
+type Result<T> = std::result::Result<T, sqlx::Error>;
+
+impl sealed::Sealed for Sqlite {}
+
+impl Backend for Sqlite {
+    type Statements = Statements;
+
+    const DATABASE: &'static str = "SQLite";
+    const SCHEMES: &'static [&'static str] = &["sqlite"];
+    const MIGRATIONS: &'static [Migration] = &[Migration {
+        version: 1,
+        name: "0001_outbox.sql",
+        sql: include_str!("../../migrations/sqlite/0001_outbox.sql"),
+    }];
+
+    fn statements(schema: Option<&str>) -> Arc<Statements> {
+        Statements::of(schema)
+    }
+
+    fn unqueryable(_payload: &str) -> Option<&'static str> {
+        // The text is stored as it is, and SQLite's JSON functions read every escape.
+        None
+    }
+
+    async fn connect(url: &str) -> Result<Pool<Self>> {
+        let options = SqliteConnectOptions::from_str(url)?.create_if_missing(true).busy_timeout(BUSY_TIMEOUT);
+        let memory = url.contains(":memory:") || url.contains("mode=memory");
+        // A private in-memory database lives as long as its one connection.
+        if memory {
+            let pool = SqlitePoolOptions::new().max_connections(1).idle_timeout(None).max_lifetime(None);
+            return pool.connect_with(options).await;
+        }
+        SqlitePoolOptions::new().connect_with(options.journal_mode(SqliteJournalMode::Wal)).await
+    }
+
+    async fn begin(pool: &Pool<Self>) -> Result<Transaction<'static, Self>> {
+        // A deferred transaction that reads first and writes then fails "locked" whatever the busy timeout.
+        pool.begin_with("BEGIN IMMEDIATE").await
+    }
+
+    async fn loop_pools(pool: &Pool<Self>) -> Result<LoopPools<Self>> {
+        let mut conn = pool.acquire().await?;
+        let file: Option<String> =
+            sqlx::query_scalar("SELECT file FROM pragma_database_list WHERE name = 'main'").fetch_one(&mut *conn).await?;
+        drop(conn);
+        if file.is_none_or(|file| file.is_empty()) {
+            // In memory: what the caller's pool holds is all there is.
+            let heartbeat = HeartbeatPool::Shared(pool.clone());
+            return Ok(LoopPools { claim: pool.clone(), settle: pool.clone(), heartbeat });
+        }
+        let connect = pool.connect_options().as_ref().clone();
+        let connect = connect.journal_mode(SqliteJournalMode::Wal).busy_timeout(BUSY_TIMEOUT);
+        // The caller's hooks come along (a key, an extension); its sizes do not.
+        let options = pool.options().clone().min_connections(0).test_before_acquire(false);
+        // One writer: two would only wait for each other, by polling.
+        let writer = options.clone().max_connections(1).connect_lazy_with(connect.clone());
+        let heartbeat = HeartbeatPool::Own(options.max_connections(1), connect);
+        Ok(LoopPools { claim: writer.clone(), settle: writer, heartbeat })
+    }
+
+    async fn schema_version(at: At<'_, Self>, schema: Option<&str>) -> Result<i64> {
+        schema_version(at.conn, schema).await
+    }
+
+    async fn migrate(conn: &mut SqliteConnection, schema: Option<&str>) -> Result<()> {
+        // The setting is the file's; it cannot change inside a transaction.
+        sqlx::query("PRAGMA journal_mode = WAL").execute(&mut *conn).await?;
+        for migration in Self::MIGRATIONS {
+            // Whoever comes first migrates; the others wait here for the lock and then find it done.
+            let mut tx = conn.begin_with("BEGIN IMMEDIATE").await?;
+            if schema_version(&mut tx, schema).await? < migration.version {
+                let sql = qualify(migration.sql, schema, table_name);
+                sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut *tx).await?;
+                record_migration(&mut tx, schema, migration).await?;
+            }
+            tx.commit().await?;
+        }
+        Ok(())
+    }
+
+    async fn insert(at: At<'_, Self>, event: &NewEvent<'_>) -> Result<InsertResult> {
+        let id = event.id.to_string();
+        loop {
+            let stored = sqlx::query(at.sql.insert.safe())
+                .bind(&id)
+                .bind(event.event_type)
+                .bind(event.version)
+                .bind(event.payload)
+                .bind(event.headers)
+                .bind(event.max_attempts)
+                .bind(event.available_at)
+                .bind(event.delay_ms)
+                .bind(None::<&str>)
+                .bind(event.dedup_key)
+                .bind(None::<&str>)
+                .bind(at.now)
+                .fetch_optional(&mut *at.conn)
+                .await?;
+            if stored.is_some() {
+                return Ok(InsertResult::Stored);
+            }
+            let found = sqlx::query(at.sql.find_duplicate.safe())
+                .bind(&id)
+                .bind(event.event_type)
+                .bind(event.dedup_key)
+                .fetch_optional(&mut *at.conn)
+                .await?;
+            // None: it was pruned in between, and the insert has its chance again.
+            if let Some(row) = found {
+                return Ok(InsertResult::Duplicate { id: parsed(&row, 0)?, status: parsed(&row, 1)? });
+            }
+        }
+    }
+
+    async fn claim(at: At<'_, Self>, claim: &Claim<'_>) -> Result<Vec<Claimed>> {
+        let kinds = json(claim.kinds)?;
+        let suspects = count(claim.suspects);
+        let any: bool = sqlx::query_scalar(at.sql.peek.safe())
+            .bind(&kinds)
+            .bind(suspects)
+            .bind(at.now)
+            .fetch_one(&mut *at.conn)
+            .await?;
+        if !any {
+            return Ok(Vec::new());
+        }
+        let rows = sqlx::query(at.sql.claim.safe())
+            .bind(&kinds)
+            .bind(count(claim.limit))
+            .bind(suspects)
+            .bind(claim.worker)
+            .bind(at.now)
+            .fetch_all(at.conn)
+            .await?;
+        rows.iter().map(claimed).collect()
+    }
+
+    async fn claim_event(at: At<'_, Self>, id: &str, worker: &str) -> Result<Option<Claimed>> {
+        let row = sqlx::query(at.sql.claim_event.safe())
+            .bind(id)
+            .bind(worker)
+            .bind(at.now)
+            .fetch_optional(at.conn)
+            .await?;
+        row.as_ref().map(claimed).transpose()
+    }
+
+    async fn settle(at: At<'_, Self>, worker: &str, outcomes: &[Settlement]) -> Result<Vec<i64>> {
+        let (deletes, updates): (Vec<_>, Vec<_>) = outcomes.iter().partition(|outcome| outcome.delete);
+        let mut matched = Vec::with_capacity(outcomes.len());
+        if !updates.is_empty() {
+            let rows: Vec<_> = updates.into_iter().map(settlement_row).collect();
+            let query = sqlx::query_scalar(at.sql.settle.safe()).bind(json(&rows)?).bind(worker).bind(at.now);
+            let seqs: Vec<i64> = query.fetch_all(&mut *at.conn).await?;
+            matched.extend(seqs);
+        }
+        if !deletes.is_empty() {
+            let rows: Vec<_> = deletes.into_iter().map(|outcome| (outcome.seq, outcome.fence)).collect();
+            let query = sqlx::query_scalar(at.sql.settle_delete.safe()).bind(json(&rows)?).bind(worker);
+            let seqs: Vec<i64> = query.fetch_all(&mut *at.conn).await?;
+            matched.extend(seqs);
+        }
+        Ok(matched)
+    }
+
+    async fn reread(at: At<'_, Self>, seqs: &[i64]) -> Result<Vec<FoundRow>> {
+        let rows = sqlx::query(at.sql.reread.safe()).bind(json(seqs)?).fetch_all(at.conn).await?;
+        rows.iter()
+            .map(|row| {
+                Ok(FoundRow {
+                    seq: row.try_get(0)?,
+                    fence: row.try_get(1)?,
+                    status: parsed(row, 2)?,
+                    owner: row.try_get(3)?,
+                })
+            })
+            .collect()
+    }
+
+    async fn release_strays(at: At<'_, Self>, worker: &str, in_hand: &[i64]) -> Result<u64> {
+        let query = sqlx::query(at.sql.release_strays.safe()).bind(worker).bind(json(in_hand)?);
+        Ok(query.execute(at.conn).await?.rows_affected())
+    }
+
+    async fn register(at: At<'_, Self>, worker: &WorkerRow<'_>) -> Result<()> {
+        sqlx::query(at.sql.register.safe())
+            .bind(worker.id)
+            .bind(worker.host)
+            .bind(worker.pid)
+            .bind(worker.kinds)
+            .bind(worker.lease_ms)
+            .bind(worker.stuck_ms)
+            .bind(at.now)
+            .execute(at.conn)
+            .await?;
+        Ok(())
+    }
+
+    async fn heartbeat(at: At<'_, Self>, worker: &str, in_hand: &[(i64, i64)]) -> Result<Option<Vec<i64>>> {
+        let beat = sqlx::query(at.sql.heartbeat.safe()).bind(worker).bind(at.now).execute(&mut *at.conn).await?;
+        if beat.rows_affected() == 0 {
+            return Ok(None);
+        }
+        if in_hand.is_empty() {
+            return Ok(Some(Vec::new()));
+        }
+        let query = sqlx::query_scalar(at.sql.lost.safe()).bind(worker).bind(json(in_hand)?);
+        query.fetch_all(at.conn).await.map(Some)
+    }
+
+    async fn stop_worker(at: At<'_, Self>, worker: &str) -> Result<()> {
+        sqlx::query(at.sql.stop_worker.safe()).bind(worker).bind(at.now).execute(at.conn).await?;
+        Ok(())
+    }
+
+    async fn reap(at: At<'_, Self>, page: i64) -> Result<Vec<Reaped>> {
+        sqlx::query(at.sql.mark_dead.safe()).bind(at.now).fetch_all(&mut *at.conn).await?;
+        let rows = sqlx::query(at.sql.reap.safe()).bind(page).bind(at.now).fetch_all(at.conn).await?;
+        rows.iter().map(|row| Ok(Reaped { event_type: row.try_get(0)?, status: parsed(row, 1)? })).collect()
+    }
+
+    async fn prune(at: At<'_, Self>, status: Status, older_than_ms: i64, after: i64, page: i64) -> Result<PrunePage> {
+        let row = sqlx::query(at.sql.prune_page.safe())
+            .bind(status.as_str())
+            .bind(older_than_ms)
+            .bind(after)
+            .bind(page)
+            .bind(at.now)
+            .fetch_one(&mut *at.conn)
+            .await?;
+        let last: Option<i64> = row.try_get(0)?;
+        let (rows, old): (i64, i64) = (row.try_get(1)?, row.try_get(2)?);
+        let all_young: bool = row.try_get(3)?;
+        let mut deleted = 0;
+        if let (Some(last), 1..) = (last, old) {
+            let query = sqlx::query(at.sql.prune.safe()).bind(status.as_str()).bind(older_than_ms);
+            deleted = query.bind(after).bind(last).bind(at.now).execute(at.conn).await?.rows_affected();
+        }
+        Ok(PrunePage { deleted, next_after: last.filter(|_| rows == page && !all_young) })
+    }
+
+    async fn prune_workers(at: At<'_, Self>) -> Result<u64> {
+        Ok(sqlx::query(at.sql.prune_workers.safe()).bind(at.now).execute(at.conn).await?.rows_affected())
+    }
+
+    async fn bury_unknown(at: At<'_, Self>, event_type: &str, after_ms: i64, error: &str, page: i64) -> Result<u64> {
+        let query = sqlx::query(at.sql.bury_unknown.safe()).bind(event_type).bind(after_ms).bind(error);
+        Ok(query.bind(page).bind(at.now).execute(at.conn).await?.rows_affected())
+    }
+
+    async fn has_inflight(at: At<'_, Self>, event_type: &str, key: &str, value: &str) -> Result<bool> {
+        let path = format!("$.{}", json(key)?);
+        sqlx::query_scalar(at.sql.has_inflight.safe()).bind(event_type).bind(path).bind(value).fetch_one(at.conn).await
+    }
+
+    async fn get(at: At<'_, Self>, id: &str) -> Result<Option<EventRecord>> {
+        let row = sqlx::query(at.sql.get.safe()).bind(id).bind(at.now).fetch_optional(at.conn).await?;
+        row.as_ref().map(record).transpose()
+    }
+
+    async fn dead_letters(
+        at: At<'_, Self>,
+        types: &[&str],
+        before: Option<(i64, i64)>,
+        limit: i64,
+    ) -> Result<Vec<EventRecord>> {
+        let rows = sqlx::query(at.sql.dead_letters.safe())
+            .bind(json(types)?)
+            .bind(before.map(|(processed_at, _)| processed_at))
+            .bind(before.map(|(_, seq)| seq))
+            .bind(limit)
+            .fetch_all(at.conn)
+            .await?;
+        rows.iter().map(record).collect()
+    }
+
+    async fn requeue(at: At<'_, Self>, id: &str) -> Result<bool> {
+        Ok(sqlx::query(at.sql.requeue.safe()).bind(id).bind(at.now).execute(at.conn).await?.rows_affected() > 0)
+    }
+
+    async fn requeue_types(at: At<'_, Self>, types: &[&str], page: i64) -> Result<u64> {
+        let query = sqlx::query(at.sql.requeue_types.safe()).bind(json(types)?).bind(page).bind(at.now);
+        Ok(query.execute(at.conn).await?.rows_affected())
+    }
+
+    async fn discard(at: At<'_, Self>, id: &str) -> Result<bool> {
+        Ok(sqlx::query(at.sql.discard.safe()).bind(id).execute(at.conn).await?.rows_affected() > 0)
+    }
+
+    async fn stats(at: At<'_, Self>, cap: i64) -> Result<Vec<TypeStats>> {
+        let rows = sqlx::query(at.sql.stats.safe()).bind(cap).bind(at.now).fetch_all(at.conn).await?;
+        rows.iter()
+            .map(|row| {
+                Ok(TypeStats {
+                    event_type: row.try_get(0)?,
+                    due: number(row, 1)?,
+                    scheduled: number(row, 2)?,
+                    processing: number(row, 3)?,
+                    dead_letter: number(row, 4)?,
+                    oldest_due_age: row.try_get::<Option<u64>, _>(5)?.map(Duration::from_millis),
+                    live_workers: row.try_get(6)?,
+                    handled_here: false,
+                })
+            })
+            .collect()
+    }
+
+    async fn workers(at: At<'_, Self>) -> Result<Vec<WorkerInfo>> {
+        let rows = sqlx::query(at.sql.workers.safe()).bind(at.now).fetch_all(at.conn).await?;
+        rows.iter()
+            .map(|row| {
+                Ok(WorkerInfo {
+                    id: row.try_get(0)?,
+                    host: row.try_get(1)?,
+                    pid: row.try_get(2)?,
+                    kinds: row.try_get(3)?,
+                    started_at: from_ms(row.try_get(4)?),
+                    heartbeat_at: from_ms(row.try_get(5)?),
+                })
+            })
+            .collect()
+    }
+}
+
+async fn schema_version(conn: &mut SqliteConnection, schema: Option<&str>) -> Result<i64> {
+    let table = table_name(schema, "outbox_migration");
+    let plain = schema.map_or_else(|| "outbox_migration".to_owned(), |schema| format!("{schema}.outbox_migration"));
+    let exists: bool = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1)")
+        .bind(plain)
+        .fetch_one(&mut *conn)
+        .await?;
+    if !exists {
+        return Ok(0);
+    }
+    let newest = format!("SELECT coalesce(max(version), 0) FROM {table}");
+    sqlx::query_scalar(AssertSqlSafe(newest)).fetch_one(conn).await
+}
+
+async fn record_migration(conn: &mut SqliteConnection, schema: Option<&str>, migration: &Migration) -> Result<()> {
+    let table = table_name(schema, "outbox_migration");
+    let create = format!(
+        "CREATE TABLE IF NOT EXISTS {table} \
+         (version INTEGER PRIMARY KEY NOT NULL, name TEXT NOT NULL, applied_at TEXT NOT NULL DEFAULT (datetime('now'))) STRICT"
+    );
+    sqlx::raw_sql(AssertSqlSafe(create)).execute(&mut *conn).await?;
+    let insert = format!("INSERT INTO {table} (version, name) VALUES (?1, ?2)");
+    sqlx::query(AssertSqlSafe(insert)).bind(migration.version).bind(migration.name).execute(conn).await?;
+    Ok(())
+}
+
+/// SQLite takes lists as one JSON text.
+fn json<T: Serialize + ?Sized>(value: &T) -> Result<String> {
+    serde_json::to_string(value).map_err(|error| sqlx::Error::Encode(error.into()))
+}
+
+fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn number(row: &SqliteRow, index: usize) -> Result<u64> {
+    row.try_get(index)
+}
+
+fn parsed<T: FromStr<Err: std::error::Error + Send + Sync + 'static>>(row: &SqliteRow, index: usize) -> Result<T> {
+    let text: &str = row.try_get(index)?;
+    text.parse().map_err(|error: T::Err| sqlx::Error::ColumnDecode { index: index.to_string(), source: error.into() })
+}
+
+fn settlement_row(outcome: &Settlement) -> impl Serialize + use<'_> {
+    let error = match &outcome.error {
+        WriteError::Set(text) => Some(text.as_str()),
+        WriteError::Keep | WriteError::Clear => None,
+    };
+    let keep = u8::from(outcome.error == WriteError::Keep);
+    (outcome.seq, outcome.fence, outcome.status.as_str(), outcome.attempts, outcome.delay_ms, keep, error)
+}
+
+fn claimed(row: &SqliteRow) -> Result<Claimed> {
+    Ok(Claimed {
+        seq: row.try_get(0)?,
+        id: parsed(row, 1)?,
+        fence: row.try_get(2)?,
+        event_type: row.try_get(3)?,
+        version: row.try_get(4)?,
+        payload: row.try_get(5)?,
+        headers: row.try_get(6)?,
+        attempts: row.try_get(7)?,
+        crashes: row.try_get(8)?,
+        max_attempts: row.try_get(9)?,
+        available_at: row.try_get(10)?,
+        created_at: row.try_get(11)?,
+    })
+}
+
+fn record(row: &SqliteRow) -> Result<EventRecord> {
+    let time = |index| row.try_get::<Option<i64>, usize>(index).map(|ms| ms.map(from_ms));
+    Ok(EventRecord {
+        seq: row.try_get(0)?,
+        id: parsed(row, 1)?,
+        event_type: row.try_get(2)?,
+        event_version: row.try_get(3)?,
+        payload: row.try_get(4)?,
+        headers: row.try_get(5)?,
+        status: parsed(row, 6)?,
+        attempts: row.try_get(7)?,
+        crashes: row.try_get(8)?,
+        max_attempts: row.try_get(9)?,
+        available_at: from_ms(row.try_get(10)?),
+        locked_at: time(11)?,
+        locked_by: row.try_get(12)?,
+        fence: row.try_get(13)?,
+        last_error: row.try_get(14)?,
+        ordering_key: row.try_get(15)?,
+        dedup_key: row.try_get(16)?,
+        subject: row.try_get(17)?,
+        created_at: from_ms(row.try_get(18)?),
+        processed_at: time(19)?,
+        is_due: row.try_get(20)?,
+    })
+}

@@ -1,0 +1,53 @@
+//! The outbox's own tables: made, upgraded, checked. Recorded in `outbox_migration`, apart from the application's.
+
+use crate::backend::Backend;
+use crate::schema_name;
+use crate::store::Store;
+
+pub(crate) async fn migrate<DB: Backend>(store: &Store<DB>) -> Result<(), MigrateError> {
+    check_name(store)?;
+    let mut conn = store.acquire().await?;
+    DB::migrate(&mut conn, store.schema.as_deref()).await?;
+    Ok(())
+}
+
+/// Whether the tables are as new as this release needs them. Newer ones are fine: a rolling upgrade migrates first.
+pub(crate) async fn check<DB: Backend>(store: &Store<DB>) -> Result<(), MigrateError> {
+    check_name(store)?;
+    let mut conn = store.acquire().await?;
+    let found = DB::schema_version(store.at(&mut conn), store.schema.as_deref()).await?;
+    let needed = DB::MIGRATIONS.last().map_or(0, |migration| migration.version);
+    if found >= needed {
+        return Ok(());
+    }
+    let missing: Vec<&str> =
+        DB::MIGRATIONS.iter().filter(|migration| migration.version > found).map(|migration| migration.name).collect();
+    Err(MigrateError::Missing { missing: missing.join(", "), database: DB::DATABASE })
+}
+
+fn check_name<DB: Backend>(store: &Store<DB>) -> Result<(), MigrateError> {
+    store.schema.as_deref().map_or(Ok(()), schema_name::check).map_err(MigrateError::SchemaName)
+}
+
+/// Why the tables are not there.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MigrateError {
+    /// Migrations are missing.
+    #[error(
+        "the outbox's tables are missing or too old: {missing} is to be applied; call `Outbox::migrate()`, or start with \
+         `outbox::run().migrate_on_start()`, or run the files of the folder `migrations` for {database} with a tool of your own"
+    )]
+    Missing {
+        /// The files that were not applied.
+        missing: String,
+        /// The database.
+        database: &'static str,
+    },
+    /// A schema name that no database takes.
+    #[error("the schema's {0}")]
+    SchemaName(&'static str),
+    /// The database refused.
+    #[error("the database refused: {0}")]
+    Database(#[from] sqlx::Error),
+}

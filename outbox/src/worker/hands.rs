@@ -1,0 +1,331 @@
+//! What a worker has in hand: queued, running, finished but not yet written. Plain bookkeeping, no I/O.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+
+use crate::backend::data::Claimed;
+use crate::event::EventId;
+use crate::handler::Stop;
+use crate::registry::{HandlerDef, Registry};
+
+/// How many events one claim takes at most. More gains nothing, see PERF in ARCHITECTURE.md.
+pub(super) const CLAIM_BATCH: usize = 500;
+/// How many events wait in memory at most, over all handlers.
+const MAX_QUEUED: usize = 2000;
+/// What is claimed beyond the free slots should start within this time.
+const PREFETCH_HORIZON: Duration = Duration::from_secs(1);
+/// An event that waits longer than this in memory is given back.
+pub(super) const PREFETCH_WAIT: Duration = Duration::from_secs(5);
+/// How many payloads of one type in a row may fail to decode before the type rests.
+const UNDECODABLE_IN_A_ROW: u32 = 10;
+/// How long such a type rests.
+pub(super) const UNDECODABLE_REST: Duration = Duration::from_secs(60);
+
+/// One handler and its events.
+#[derive(Debug)]
+struct Lane {
+    def: HandlerDef,
+    concurrency: usize,
+    timeout: Duration,
+    running: usize,
+    queue: VecDeque<(Claimed, Instant)>,
+    /// The mean time of a run in seconds, once there is one.
+    mean: Option<f64>,
+    /// The last claim left nothing due of this type.
+    dry: bool,
+    undecodable: u32,
+    rests_until: Option<Instant>,
+}
+
+/// An event from its claim to its settlement.
+#[derive(Debug)]
+struct Held {
+    id: EventId,
+    fence: i64,
+    suspect: bool,
+    running: bool,
+    stop: watch::Sender<Stop>,
+}
+
+/// Everything in hand.
+#[derive(Debug)]
+pub(super) struct Hands {
+    lanes: Vec<Lane>,
+    by_type: HashMap<&'static str, usize>,
+    held: HashMap<i64, Held>,
+    concurrency: usize,
+    running: usize,
+    queued: usize,
+    suspects: usize,
+    /// Where dealing and claiming begin; moves on, so that no lane is always first.
+    turn: usize,
+}
+
+/// What a claim may bring.
+#[derive(Debug)]
+pub(super) struct Request {
+    /// (event type, version, room), in this claim's order.
+    pub(super) rooms: Vec<(usize, &'static str, u32, usize)>,
+    pub(super) limit: usize,
+    pub(super) suspects: usize,
+}
+
+/// An event that is to run now.
+#[derive(Debug)]
+pub(super) struct Start {
+    pub(super) lane: usize,
+    pub(super) def: HandlerDef,
+    pub(super) timeout: Duration,
+    pub(super) claimed: Claimed,
+    pub(super) stop: watch::Sender<Stop>,
+}
+
+/// What became of a claimed event on its way in.
+#[derive(Debug)]
+pub(super) enum Accepted {
+    Queued,
+    /// A run of it that lost its lease has not ended here: it must not start a second time.
+    StillRunning,
+    /// No handler takes it.
+    Unknown,
+}
+
+/// Events whose lease is lost and whose run, in this process, has not ended: it blocks its thread.
+static ZOMBIES: LazyLock<Mutex<HashSet<EventId>>> = LazyLock::new(Mutex::default);
+
+fn zombies() -> std::sync::MutexGuard<'static, HashSet<EventId>> {
+    ZOMBIES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Hands {
+    pub(super) fn new(registry: &Registry, concurrency: usize, default_timeout: Duration) -> Self {
+        let lanes: Vec<Lane> = registry
+            .handlers()
+            .iter()
+            .map(|def| Lane {
+                def: def.clone(),
+                concurrency: def.concurrency.map_or(concurrency, |limit| concurrency.min(limit as usize)),
+                timeout: def.timeout.unwrap_or(default_timeout),
+                running: 0,
+                queue: VecDeque::new(),
+                mean: None,
+                dry: false,
+                undecodable: 0,
+                rests_until: None,
+            })
+            .collect();
+        let by_type = lanes.iter().enumerate().map(|(index, lane)| (lane.def.event_type, index)).collect();
+        Self { lanes, by_type, held: HashMap::new(), concurrency, running: 0, queued: 0, suspects: 0, turn: 0 }
+    }
+
+    /// What to ask of the database: `None` where nothing is wanted now. Types that the last claim left empty are
+    /// reason enough for a claim only when somebody says that time has passed (`look_again`).
+    pub(super) fn request(&mut self, look_again: bool, now: Instant) -> Option<Request> {
+        let unsettled = self.held.len().saturating_sub(self.running + self.queued);
+        if unsettled >= 2 * CLAIM_BATCH {
+            return None;
+        }
+        let limit = self.total_room().min(CLAIM_BATCH);
+        if limit == 0 || !(0..self.lanes.len()).any(|lane| self.is_hungry(lane, look_again, now)) {
+            return None;
+        }
+        self.turn = (self.turn + 1) % self.lanes.len();
+        let order = (0..self.lanes.len()).map(|index| (index + self.turn) % self.lanes.len());
+        let rooms = order
+            .map(|index| (index, self.lanes[index].def.event_type, self.lanes[index].def.version, self.room(index, now)))
+            .filter(|(.., room)| *room > 0)
+            .collect();
+        Some(Request { rooms, limit, suspects: usize::from(self.suspects == 0) })
+    }
+
+    /// A lane that could start an event at once, or whose queue has run low.
+    fn is_hungry(&self, index: usize, look_again: bool, now: Instant) -> bool {
+        let lane = &self.lanes[index];
+        let idle = lane.queue.is_empty() && lane.running < lane.concurrency && self.running < self.concurrency;
+        let low = lane.queue.len() < lane.prefetch() / 2;
+        (look_again || !lane.dry) && (idle || low) && self.room(index, now) > 0
+    }
+
+    fn room(&self, index: usize, now: Instant) -> usize {
+        let lane = &self.lanes[index];
+        if lane.rests_until.is_some_and(|until| now < until) {
+            return 0;
+        }
+        (lane.concurrency + lane.prefetch()).saturating_sub(lane.running + lane.queue.len())
+    }
+
+    fn total_room(&self) -> usize {
+        let prefetch: usize = self.lanes.iter().map(Lane::prefetch).sum();
+        (self.concurrency + prefetch.min(MAX_QUEUED)).saturating_sub(self.running + self.queued)
+    }
+
+    /// Notes which types a claim left empty.
+    pub(super) fn note_claim(&mut self, request: &Request, claimed: &[Claimed]) {
+        let mut got = vec![0usize; self.lanes.len()];
+        for event in claimed {
+            if let Some(lane) = self.by_type.get(event.event_type.as_str()) {
+                got[*lane] += 1;
+            }
+        }
+        let cut_short = claimed.len() >= request.limit;
+        for (lane, _, _, room) in &request.rooms {
+            self.lanes[*lane].dry = !cut_short && got[*lane] < *room;
+        }
+    }
+
+    /// Takes a claimed event in.
+    pub(super) fn accept(&mut self, claimed: Claimed, now: Instant) -> (Accepted, Option<Claimed>) {
+        let Some(lane) = self.by_type.get(claimed.event_type.as_str()).copied() else {
+            return (Accepted::Unknown, Some(claimed));
+        };
+        if self.held.contains_key(&claimed.seq) || zombies().contains(&claimed.id) {
+            return (Accepted::StillRunning, Some(claimed));
+        }
+        let suspect = claimed.crashes > 0;
+        let stop = watch::Sender::new(Stop::No);
+        let held = Held { id: claimed.id, fence: claimed.fence, suspect, running: false, stop };
+        self.held.insert(claimed.seq, held);
+        self.suspects += usize::from(suspect);
+        self.queued += 1;
+        self.lanes[lane].queue.push_back((claimed, now));
+        (Accepted::Queued, None)
+    }
+
+    /// The next event that has a slot, dealt round the lanes.
+    pub(super) fn next(&mut self) -> Option<Start> {
+        if self.running >= self.concurrency || self.queued == 0 {
+            return None;
+        }
+        let count = self.lanes.len();
+        let free = |lane: &Lane| !lane.queue.is_empty() && lane.running < lane.concurrency;
+        let index = (0..count).map(|index| (index + self.turn) % count).find(|index| free(&self.lanes[*index]))?;
+        self.turn = (index + 1) % count;
+        let lane = &mut self.lanes[index];
+        let (claimed, _) = lane.queue.pop_front()?;
+        self.queued -= 1;
+        let held = self.held.get_mut(&claimed.seq)?;
+        held.running = true;
+        lane.running += 1;
+        self.running += 1;
+        Some(Start { lane: index, def: lane.def.clone(), timeout: lane.timeout, claimed, stop: held.stop.clone() })
+    }
+
+    /// A run has ended; its slot is free, its outcome not yet written. `over`: the whole session's lease is lost.
+    pub(super) fn ended(&mut self, lane: usize, seq: i64, took: Duration, over: bool) {
+        const WEIGHT: f64 = 0.1;
+        self.running -= 1;
+        let lane = &mut self.lanes[lane];
+        lane.running -= 1;
+        let took = took.as_secs_f64();
+        lane.mean = Some(lane.mean.map_or(took, |mean| mean + WEIGHT * (took - mean)));
+        if let Some(held) = self.held.get_mut(&seq) {
+            held.running = false;
+            if over {
+                zombies().remove(&held.id);
+            }
+        }
+    }
+
+    /// An event is settled, or not ours to settle.
+    pub(super) fn settled(&mut self, seq: i64) {
+        if let Some(held) = self.held.remove(&seq) {
+            self.suspects -= usize::from(held.suspect);
+        }
+    }
+
+    /// Counts payloads that do not decode; `true` when the type begins to rest.
+    pub(super) fn note_decoded(&mut self, lane: usize, decoded: bool, now: Instant) -> bool {
+        let lane = &mut self.lanes[lane];
+        if decoded {
+            lane.undecodable = 0;
+            return false;
+        }
+        lane.undecodable += 1;
+        let rests = lane.undecodable >= UNDECODABLE_IN_A_ROW;
+        if rests {
+            // After the rest a single one more is enough for the next.
+            lane.undecodable = UNDECODABLE_IN_A_ROW - 1;
+            lane.rests_until = Some(now + UNDECODABLE_REST);
+        }
+        rests
+    }
+
+    /// Whether the lane rests because its payloads do not decode.
+    pub(super) fn rests(&self, lane: usize, now: Instant) -> bool {
+        self.lanes[lane].rests_until.is_some_and(|until| now < until)
+    }
+
+    /// Takes out of the queues what waits too long, or belongs to a lane that rests; everything, when `all`.
+    pub(super) fn take_back(&mut self, all: bool, now: Instant) -> Vec<Claimed> {
+        let mut back = Vec::new();
+        for lane in &mut self.lanes {
+            let everything = all || lane.rests_until.is_some_and(|until| now < until);
+            while let Some((_, since)) = lane.queue.front() {
+                if !everything && now.saturating_duration_since(*since) < PREFETCH_WAIT {
+                    break;
+                }
+                back.extend(lane.queue.pop_front().map(|(claimed, _)| claimed));
+            }
+        }
+        self.queued -= back.len();
+        back
+    }
+
+    /// What is held, for the heartbeat: (seq, fence).
+    pub(super) fn held(&self) -> Vec<(i64, i64)> {
+        self.held.iter().map(|(seq, held)| (*seq, held.fence)).collect()
+    }
+
+    /// Leases that are not ours any more: runs are stopped, what waits is dropped.
+    pub(super) fn lose(&mut self, seqs: &[i64]) {
+        let mut waiting = HashSet::new();
+        for seq in seqs {
+            match self.held.get(seq) {
+                Some(held) if held.running => drop(held.stop.send(Stop::LeaseLost)),
+                Some(_) => drop(waiting.insert(*seq)),
+                None => {}
+            }
+        }
+        if waiting.is_empty() {
+            return;
+        }
+        for lane in &mut self.lanes {
+            let before = lane.queue.len();
+            lane.queue.retain(|(claimed, _)| !waiting.contains(&claimed.seq));
+            self.queued -= before - lane.queue.len();
+        }
+    }
+
+    /// Stops every run.
+    pub(super) fn stop_all(&mut self, stop: Stop) {
+        for held in self.held.values().filter(|held| held.running) {
+            held.stop.send_replace(stop);
+            if stop == Stop::LeaseLost {
+                zombies().insert(held.id);
+            }
+        }
+    }
+
+    /// How many handlers run.
+    pub(super) fn running(&self) -> usize {
+        self.running
+    }
+
+    /// How many events are in hand in any way.
+    pub(super) fn len(&self) -> usize {
+        self.held.len()
+    }
+}
+
+impl Lane {
+    /// How many events beyond the slots should start within the horizon.
+    fn prefetch(&self) -> usize {
+        let Some(mean) = self.mean else { return 0 };
+        let starts = self.concurrency as f64 * PREFETCH_HORIZON.as_secs_f64() / mean.max(1e-6);
+        // A run as long as the horizon gains nothing from waiting here: others could take the event.
+        if starts < self.concurrency as f64 { 0 } else { (starts as usize).min(MAX_QUEUED / 2) }
+    }
+}

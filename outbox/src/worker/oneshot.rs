@@ -1,0 +1,248 @@
+//! One-shot calls, for cron, serverless and "right after commit": a worker's life in small.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc;
+
+use super::session::{Finished, Session, Setup};
+use super::{Counts, Options, RunError, heartbeat, poll, reap, settle};
+use crate::backend::Backend;
+use crate::backend::data::Status;
+use crate::event::EventId;
+use crate::handle::Outbox;
+
+/// How much one call of [`Outbox::process_batch`] does.
+///
+/// ```
+/// use std::time::Duration;
+/// let options = outbox::BatchOptions::new().batch_size(100).max_runtime(Duration::from_secs(300));
+/// ```
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct BatchOptions {
+    batch_size: usize,
+    max_runtime: Option<Duration>,
+    min_remaining: Option<Duration>,
+}
+
+impl BatchOptions {
+    /// Ten events, no time limit.
+    pub fn new() -> Self {
+        Self { batch_size: 10, max_runtime: None, min_remaining: None }
+    }
+
+    /// How many events at most; 0 only reaps.
+    pub fn batch_size(mut self, events: usize) -> Self {
+        self.batch_size = events;
+        self
+    }
+
+    /// How long the call may take. Nothing is claimed that might not end in time.
+    pub fn max_runtime(mut self, limit: Duration) -> Self {
+        self.max_runtime = Some(limit);
+        self
+    }
+
+    /// How much of `max_runtime` must be left for another claim: by default the longest timeout of the registered
+    /// handlers plus 5 s.
+    pub fn min_remaining(mut self, time: Duration) -> Self {
+        self.min_remaining = Some(time);
+        self
+    }
+}
+
+impl Default for BatchOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What [`Outbox::process_event`] came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Processed {
+    /// The handler succeeded.
+    Completed,
+    /// The handler failed; the event will be tried again.
+    Retried,
+    /// The handler took too long; the event will be tried again.
+    TimedOut,
+    /// The event became a dead letter.
+    DeadLettered,
+    /// The handler asked to run later.
+    Snoozed,
+    /// The lease was lost while the handler ran; its outcome was not written.
+    LeaseLost,
+    /// The event was given back: its earlier run has not ended, or its type rests.
+    Released,
+    /// The event is due later; nothing was done.
+    NotDue,
+    /// Somebody else has the row locked; nothing was done, and nothing waited.
+    Locked,
+    /// A worker has the event; nothing was done.
+    Processing,
+    /// The event is over; nothing was done.
+    Finished(Status),
+    /// There is no such event, or its transaction has not committed.
+    NotFound,
+}
+
+impl<DB: Backend> Outbox<DB> {
+    /// Reaps, then claims and runs due events until the batch, the time or the queue ends.
+    ///
+    /// # Errors
+    /// [`RunError`]; before any statement where the options or the handlers are wrong.
+    pub async fn process_batch(&self, options: BatchOptions) -> Result<Counts, RunError> {
+        let worker = Options::default();
+        self.registry.check(&self.states, &[])?;
+        worker.check(&self.registry)?;
+        let deadline = Deadline::new(options, worker.longest_timeout(&self.registry))?;
+        let one = OneShot::open(self, worker).await?;
+        let ran = one.batch(options.batch_size, deadline).await;
+        let counts = one.close().await;
+        ran.map(|()| counts)
+    }
+
+    /// Runs one event now, if it is due and nobody has it.
+    ///
+    /// # Errors
+    /// [`RunError::NoHandler`] for a type, or a version, that no handler here takes; the row is untouched.
+    pub async fn process_event(&self, id: EventId) -> Result<Processed, RunError> {
+        let worker = Options::default();
+        self.registry.check(&self.states, &[])?;
+        worker.check(&self.registry)?;
+        // Looked at first: most answers need no worker.
+        if let Some(answer) = self.look_at(id, true).await? {
+            return Ok(answer);
+        }
+        let one = OneShot::open(self, worker).await?;
+        let ran = one.event(id).await;
+        let counts = one.close().await;
+        if ran? {
+            return Ok(processed(counts));
+        }
+        // Somebody was faster.
+        Ok(self.look_at(id, false).await?.unwrap_or(Processed::Locked))
+    }
+
+    /// What stands against running an event; `None`: nothing, it is due.
+    async fn look_at(&self, id: EventId, check_handler: bool) -> Result<Option<Processed>, RunError> {
+        let mut conn = self.store.acquire().await?;
+        let Some(record) = DB::get(self.store.at(&mut conn), &id.to_string()).await? else {
+            return Ok(Some(Processed::NotFound));
+        };
+        match record.status {
+            Status::Processing => return Ok(Some(Processed::Processing)),
+            Status::Completed | Status::DeadLetter => return Ok(Some(Processed::Finished(record.status))),
+            Status::Pending => {}
+        }
+        let handles =
+            |def: &&crate::HandlerDef| def.event_type == record.event_type && def.version >= record.event_version;
+        if check_handler && !self.registry.handlers().iter().any(|def| handles(&def)) {
+            return Err(RunError::NoHandler { event_type: record.event_type, version: record.event_version });
+        }
+        Ok((!record.is_due).then_some(Processed::NotDue))
+    }
+}
+
+/// The one count that is not zero says what became of the one event.
+fn processed(counts: Counts) -> Processed {
+    match counts {
+        Counts { completed: 1.., .. } => Processed::Completed,
+        Counts { dead_lettered: 1.., .. } => Processed::DeadLettered,
+        Counts { timed_out: 1.., .. } => Processed::TimedOut,
+        Counts { retried: 1.., .. } => Processed::Retried,
+        Counts { snoozed: 1.., .. } => Processed::Snoozed,
+        Counts { released: 1.., .. } => Processed::Released,
+        _ => Processed::LeaseLost,
+    }
+}
+
+/// Until when new events may be claimed.
+#[derive(Clone, Copy, Debug)]
+struct Deadline(Option<Instant>);
+
+impl Deadline {
+    fn new(options: BatchOptions, longest_timeout: Duration) -> Result<Self, RunError> {
+        const MARGIN: Duration = Duration::from_secs(5);
+        let Some(max_runtime) = options.max_runtime else { return Ok(Self(None)) };
+        let needed = options.min_remaining.unwrap_or(longest_timeout + MARGIN);
+        let Some(spare) = max_runtime.checked_sub(needed) else {
+            return Err(RunError::Option {
+                option: "max_runtime",
+                problem: format!(
+                    "is {max_runtime:?}, and a claim needs {needed:?} to be left: no event would ever run; make it longer, \
+                     or set `min_remaining`, or give the handlers shorter timeouts"
+                ),
+            });
+        };
+        Ok(Self(Some(Instant::now() + spare)))
+    }
+
+    fn is_over(self) -> bool {
+        self.0.is_some_and(|until| Instant::now() > until)
+    }
+}
+
+struct OneShot<DB: Backend> {
+    setup: Arc<Setup<DB>>,
+    session: Arc<Session<DB>>,
+    settling: tokio::task::JoinHandle<()>,
+}
+
+impl<DB: Backend> OneShot<DB> {
+    async fn open(outbox: &Outbox<DB>, options: Options) -> Result<Self, RunError> {
+        crate::migrate::check(&outbox.store).await?;
+        let setup = Setup::new(outbox, options).await?;
+        let (session, finished): (_, mpsc::UnboundedReceiver<Finished>) = Session::open(&setup).await?;
+        heartbeat::start(&session).map_err(RunError::Thread)?;
+        let settling = tokio::spawn(settle::serve(Arc::clone(&session), finished));
+        Ok(Self { setup, session, settling })
+    }
+
+    async fn batch(&self, batch_size: usize, deadline: Deadline) -> Result<(), RunError> {
+        reap::run_once(&self.session).await?;
+        let mut left = batch_size;
+        while left > 0 && !deadline.is_over() && !self.session.over.is_cancelled() {
+            match poll::claim_once(&self.session, true, left).await? {
+                Some(claimed) if claimed > 0 => left -= claimed,
+                // A handler that still runs may enqueue what comes next.
+                _ if self.session.hands().len() > 0 => self.session.wake.notified().await,
+                _ => break,
+            }
+        }
+        self.finish().await;
+        Ok(())
+    }
+
+    async fn event(&self, id: EventId) -> Result<bool, RunError> {
+        let claims = &self.setup.claims;
+        let mut conn = claims.acquire().await?;
+        let claimed = DB::claim_event(claims.at(&mut conn), &id.to_string(), &self.session.worker).await?;
+        drop(conn);
+        let Some(claimed) = claimed else { return Ok(false) };
+        self.session.take_in(vec![claimed]);
+        self.finish().await;
+        Ok(true)
+    }
+
+    /// Every handler keeps its own timeout, and a lost lease ends the rest.
+    async fn finish(&self) {
+        tokio::select! {
+            _ = self.session.wait_until(Duration::MAX, |hands| hands.len() == 0) => {}
+            () = self.session.over.cancelled() => {
+                self.session.wait_until(Duration::from_secs(1), |hands| hands.len() == 0).await;
+            }
+        }
+    }
+
+    async fn close(self) -> Counts {
+        self.session.close().await;
+        // It ends with the session, and has nothing left to write.
+        if let Err(error) = self.settling.await {
+            tracing::error!(name: "outbox.settle", %error, "the settle service failed");
+        }
+        self.setup.tally.counts()
+    }
+}

@@ -1,0 +1,164 @@
+//! What of a worker can be set, and the checks of it.
+
+use std::time::Duration;
+
+use super::hands::PREFETCH_WAIT;
+use super::{DEFAULT_TIMEOUT, RunError};
+use crate::registry::Registry;
+
+/// What becomes of completed events. Dead letters always stay until somebody requeues, discards or prunes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Retention {
+    /// They stay this long, and are then deleted in small batches.
+    Keep(Duration),
+    /// They are deleted as they complete: less to write, nothing to look at afterwards.
+    DeleteOnSuccess,
+    /// They stay.
+    KeepForever,
+}
+
+impl Retention {
+    pub(super) fn deletes_at_once(self) -> bool {
+        self == Self::DeleteOnSuccess
+    }
+}
+
+impl Default for Retention {
+    /// Seven days.
+    fn default() -> Self {
+        Self::Keep(Duration::from_secs(7 * 24 * 3600))
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    pub(crate) concurrency: usize,
+    pub(crate) timeout: Duration,
+    pub(crate) poll_interval: Duration,
+    pub(crate) lease: Duration,
+    pub(crate) stuck_after: Duration,
+    pub(crate) grace: Duration,
+    pub(crate) retention: Retention,
+    pub(crate) unknown_after: Option<Duration>,
+    pub(crate) expected: Vec<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            concurrency: 64,
+            timeout: DEFAULT_TIMEOUT,
+            poll_interval: Duration::from_millis(100),
+            lease: Duration::from_secs(60),
+            stuck_after: Duration::from_secs(600),
+            grace: Duration::from_secs(25),
+            retention: Retention::default(),
+            unknown_after: None,
+            expected: Vec::new(),
+        }
+    }
+}
+
+impl Options {
+    pub(super) fn longest_timeout(&self, registry: &Registry) -> Duration {
+        registry.handlers().iter().map(|def| def.timeout.unwrap_or(self.timeout)).max().unwrap_or(self.timeout)
+    }
+
+    pub(super) fn check(&self, registry: &Registry) -> Result<(), RunError> {
+        const MAX_UNKNOWN: Duration = Duration::from_secs(90 * 24 * 3600);
+        let refuse = |option, problem: String| Err(RunError::Option { option, problem });
+        if self.concurrency == 0 {
+            return refuse("concurrency", "is 0, which runs nothing: use 1 or more".to_owned());
+        }
+        if self.poll_interval < Duration::from_millis(1) {
+            return refuse("poll_interval", "is below 1 ms, which would only poll: use 1 ms or more".to_owned());
+        }
+        if self.lease < Duration::from_millis(100) {
+            return refuse("lease", "is below 100 ms, which no heartbeat can keep: use some seconds or more".to_owned());
+        }
+        if self.unknown_after.is_some_and(|after| after.is_zero() || after > MAX_UNKNOWN) {
+            return refuse("unknown_after", "must be above 0 and at most 90 days".to_owned());
+        }
+        for def in registry.handlers() {
+            let timeout = def.timeout.unwrap_or(self.timeout);
+            let needed = PREFETCH_WAIT + timeout + self.grace;
+            if self.stuck_after <= needed {
+                return refuse(
+                    "stuck_after",
+                    format!(
+                        "is {:?}, and handler {def} may rightly hold an event for {needed:?} (5s in memory + its timeout \
+                         {timeout:?} + the grace time {:?}): make it longer, or the timeout shorter",
+                        self.stuck_after, self.grace
+                    ),
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The setters that `Worker` and `Run` have in common, on a field `options`.
+macro_rules! builder_methods {
+    () => {
+        /// How many handlers run at once in this worker, 64 by default; a handler's own limit holds beside it.
+        pub fn concurrency(mut self, handlers: usize) -> Self {
+            self.options.concurrency = handlers;
+            self
+        }
+
+        /// The timeout of handlers that name none, 90 s by default.
+        pub fn timeout(mut self, timeout: std::time::Duration) -> Self {
+            self.options.timeout = timeout;
+            self
+        }
+
+        /// How often an idle worker looks for events that other processes enqueued, 100 ms by default.
+        pub fn poll_interval(mut self, interval: std::time::Duration) -> Self {
+            self.options.poll_interval = interval;
+            self
+        }
+
+        /// How long after this worker's last heartbeat its events run elsewhere, 60 s by default. The heartbeat is
+        /// six times as frequent; a worker that cannot renew stops its handlers before.
+        pub fn lease(mut self, lease: std::time::Duration) -> Self {
+            self.options.lease = lease;
+            self
+        }
+
+        /// After which time an event whose handler does not end is taken from this worker although it lives, 10 min
+        /// by default. Must be longer than any handler may rightly take.
+        pub fn stuck_after(mut self, threshold: std::time::Duration) -> Self {
+            self.options.stuck_after = threshold;
+            self
+        }
+
+        /// How long running handlers get at shutdown, 25 s by default; then they are dropped and their events go
+        /// back, with no attempt spent.
+        pub fn grace(mut self, grace: std::time::Duration) -> Self {
+            self.options.grace = grace;
+            self
+        }
+
+        /// What becomes of completed events, seven days by default.
+        pub fn retention(mut self, retention: $crate::Retention) -> Self {
+            self.options.retention = retention;
+            self
+        }
+
+        /// Events of a type that no worker seen within this time has a handler for become dead letters, after they
+        /// have waited this long. Off by default: they wait, and are reported. At most 90 days.
+        pub fn unknown_after(mut self, age: std::time::Duration) -> Self {
+            self.options.unknown_after = Some(age);
+            self
+        }
+
+        /// Event types whose handlers must be linked into this program; else it does not start. The remedy against
+        /// handlers that vanish because nothing refers to their crate.
+        pub fn expect_handlers<I: IntoIterator<Item: Into<String>>>(mut self, event_types: I) -> Self {
+            self.options.expected.extend(event_types.into_iter().map(Into::into));
+            self
+        }
+    };
+}
+pub(crate) use builder_methods;

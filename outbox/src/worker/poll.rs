@@ -1,0 +1,168 @@
+//! The poll service: claims when there is room and reason, waits when there is not.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+
+use super::hands::Request;
+use super::retry_pause::RetryPause;
+use super::session::Session;
+use crate::backend::data::{Claim, Kind};
+use crate::backend::Backend;
+use crate::nudge::{self, Nudges};
+
+/// After an enqueue in this process, looks this long after it: its transaction commits at a time we cannot know.
+const SOON_MS: [u64; 5] = [1, 1, 2, 4, 8];
+
+/// Claims until the session drains.
+pub(super) async fn serve<DB: Backend>(session: Arc<Session<DB>>) {
+    let mut pace = Pace::new(session.setup.options.poll_interval);
+    let mut pause = RetryPause::default();
+    let mut look_again = true;
+    while !session.draining.is_cancelled() && !session.over.is_cancelled() {
+        session.take_back(false);
+        match claim_once(&session, look_again, usize::MAX).await {
+            Ok(Some(claimed)) => {
+                pause.reset();
+                pace.found(claimed > 0);
+                look_again = false;
+                continue;
+            }
+            Ok(None) => {}
+            Err(error) => {
+                let wait = pause.next();
+                tracing::warn!(name: "outbox.claim", %error, retry_in = ?wait, "claiming failed");
+                sleep_unless_draining(&session, wait).await;
+                recover(&session).await;
+                look_again = true;
+                continue;
+            }
+        }
+        look_again = tokio::select! {
+            () = session.draining.cancelled() => break,
+            () = session.over.cancelled() => break,
+            // Room was made: only the types that had more are worth a claim.
+            () = session.wake.notified() => false,
+            () = pace.wait() => true,
+        };
+    }
+}
+
+/// One claim, of at most `most` events, if there is room for any and reason to look; how many came.
+pub(super) async fn claim_once<DB: Backend>(
+    session: &Arc<Session<DB>>,
+    look_again: bool,
+    most: usize,
+) -> Result<Option<usize>, sqlx::Error> {
+    if session.is_stalled() {
+        return Ok(None);
+    }
+    let Some(mut request) = session.hands().request(look_again, Instant::now()) else { return Ok(None) };
+    request.limit = request.limit.min(most);
+    let mut claimed = {
+        let kinds = kinds_of(&request);
+        let claim =
+            Claim { worker: &session.worker, kinds: &kinds, limit: request.limit, suspects: request.suspects };
+        let mut conn = session.setup.claims.acquire().await?;
+        DB::claim(session.setup.claims.at(&mut conn), &claim).await?
+    };
+    // A statement's answer promises no order.
+    claimed.sort_unstable_by_key(|event| (event.available_at, event.seq));
+    session.hands().note_claim(&request, &claimed);
+    let number = claimed.len();
+    session.take_in(claimed);
+    Ok(Some(number))
+}
+
+fn kinds_of(request: &Request) -> Vec<Kind<'_>> {
+    let kind = |(_, event_type, version, room): &(usize, &'static str, u32, usize)| Kind {
+        event_type,
+        version: *version,
+        room: *room,
+    };
+    request.rooms.iter().map(kind).collect()
+}
+
+/// After a claim that failed: it may have been carried out all the same, and only its answer was lost. What this
+/// worker holds in the table and not in hand goes back.
+async fn recover<DB: Backend>(session: &Session<DB>) {
+    let in_hand: Vec<i64> = session.hands().held().into_iter().map(|(seq, _)| seq).collect();
+    let released = async {
+        let mut conn = session.setup.claims.acquire().await?;
+        DB::release_strays(session.setup.claims.at(&mut conn), &session.worker, &in_hand).await
+    };
+    match released.await {
+        Ok(0) => {}
+        Ok(number) => tracing::warn!(name: "outbox.strays", number, "gave back events whose claim had no answer"),
+        // The next claim fails as well then, and this is tried again after it.
+        Err(error) => tracing::debug!(name: "outbox.strays", %error, "could not look for lost claims"),
+    }
+}
+
+async fn sleep_unless_draining<DB: Backend>(session: &Session<DB>, wait: Duration) {
+    tokio::select! {
+        () = session.draining.cancelled() => {}
+        () = session.over.cancelled() => {}
+        () = tokio::time::sleep(wait) => {}
+    }
+}
+
+/// When to look at the database again.
+struct Pace {
+    interval: Duration,
+    nudges: watch::Receiver<Nudges>,
+    heard: Nudges,
+    soon: std::slice::Iter<'static, u64>,
+}
+
+impl Pace {
+    fn new(interval: Duration) -> Self {
+        let nudges = nudge::listen();
+        let heard = *nudges.borrow();
+        Self { interval, nudges, heard, soon: [].iter() }
+    }
+
+    /// What was announced has come.
+    fn found(&mut self, any: bool) {
+        if any {
+            self.soon = [].iter();
+        }
+    }
+
+    async fn wait(&mut self) {
+        let wait = match self.soon.next() {
+            Some(ms) => Duration::from_millis(*ms),
+            // Jitter: processes that started together do not poll together.
+            None => self.interval.mul_f64(0.8 + 0.4 * fastrand::f64()),
+        };
+        let deadline = tokio::time::Instant::now() + wait;
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep_until(deadline) => return,
+                changed = self.nudges.changed() => {
+                    if changed.is_err() {
+                        // The sender is a static and never goes; the timer is enough without it.
+                        tokio::time::sleep_until(deadline).await;
+                        return;
+                    }
+                }
+            }
+            let nudges = *self.nudges.borrow_and_update();
+            let (now, soon) = (nudges.now != self.heard.now, nudges.soon != self.heard.soon);
+            self.heard = nudges;
+            if now {
+                return;
+            }
+            if soon {
+                let mut soon = SOON_MS.iter();
+                let first = soon.next().map_or(Duration::ZERO, |ms| Duration::from_millis(*ms));
+                self.soon = soon;
+                if tokio::time::Instant::now() + first < deadline {
+                    tokio::time::sleep(first).await;
+                    return;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The slow rounds: deletes what has been completed for long, forgets workers that ended, and speaks up for events
+//! that nobody handles.
+
+use std::time::Duration;
+
+use super::session::Session;
+use super::Retention;
+use crate::admin::PAGE;
+use crate::backend::Backend;
+use crate::backend::data::{Status, TypeStats, duration_ms};
+
+/// One round.
+pub(super) async fn run_once<DB: Backend>(session: &Session<DB>) -> Result<(), sqlx::Error> {
+    if let Retention::Keep(age) = session.setup.options.retention {
+        prune_completed(session, age).await?;
+    }
+    let mut conn = session.setup.store.acquire().await?;
+    DB::prune_workers(session.at(&mut conn)).await?;
+    drop(conn);
+    report_unhandled(session).await
+}
+
+async fn prune_completed<DB: Backend>(session: &Session<DB>, age: Duration) -> Result<(), sqlx::Error> {
+    let mut after = 0;
+    let mut pruned = 0;
+    loop {
+        // A connection for each page: claims and outcomes come in between.
+        let mut conn = session.setup.store.acquire().await?;
+        let page = DB::prune(session.at(&mut conn), Status::Completed, duration_ms(age), after, PAGE).await?;
+        pruned += page.deleted;
+        match page.next_after {
+            Some(next) if !session.draining.is_cancelled() => after = next,
+            _ => break,
+        }
+    }
+    if pruned > 0 {
+        tracing::debug!(name: "outbox.pruned", pruned, "deleted completed events");
+    }
+    Ok(())
+}
+
+async fn report_unhandled<DB: Backend>(session: &Session<DB>) -> Result<(), sqlx::Error> {
+    let stats = match session.setup.outbox.through(&session.setup.store).stats().await {
+        Ok(stats) => stats,
+        Err(crate::AdminError::Database(error)) => return Err(error),
+        Err(error) => return Err(sqlx::Error::Protocol(error.to_string())),
+    };
+    for of in stats.event_types.iter().filter(|of| of.due > 0 && !of.handled_here) {
+        report_one(of);
+        if of.live_workers == 0
+            && let Some(after) = session.setup.options.unknown_after
+        {
+            bury(session, &of.event_type, after).await?;
+        }
+    }
+    Ok(())
+}
+
+fn report_one(of: &TypeStats) {
+    let (event_type, due, oldest) = (&of.event_type, of.due, of.oldest_due_age.unwrap_or_default());
+    if of.live_workers > 0 {
+        tracing::info!(name: "outbox.unhandled_here", event_type, due, live_workers = of.live_workers, "events wait that no handler here takes; other workers do");
+    } else {
+        tracing::warn!(
+            name: "outbox.unhandled", event_type, due, ?oldest,
+            "events wait that no live worker has a handler for; if it lives in a crate that nothing else refers to, \
+             name it once in the program: `use that_crate as _;`"
+        );
+    }
+}
+
+async fn bury<DB: Backend>(session: &Session<DB>, event_type: &str, after: Duration) -> Result<(), sqlx::Error> {
+    let error = format!("no handler registered for event type '{event_type}'");
+    loop {
+        let mut conn = session.setup.store.acquire().await?;
+        let at = session.at(&mut conn);
+        let buried = DB::bury_unknown(at, event_type, duration_ms(after), &error, PAGE).await?;
+        if buried > 0 {
+            tracing::error!(name: "outbox.dead_letter", event_type, buried, "{error}");
+        }
+        if buried < PAGE.unsigned_abs() {
+            return Ok(());
+        }
+    }
+}

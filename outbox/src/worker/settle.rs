@@ -1,0 +1,211 @@
+//! The settle service: writes outcomes in batches. While one write is under way the next batch gathers.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+
+use super::retry_pause::RetryPause;
+use super::session::{Finished, Session};
+use crate::backend::Backend;
+use crate::backend::data::{FoundRow, Settlement};
+use crate::transition::{Outcome, Policy, Verdict, transition};
+
+/// How many outcomes one statement writes at most.
+const SETTLE_BATCH: usize = 1000;
+
+/// Writes outcomes until the session closes.
+pub(super) async fn serve<DB: Backend>(session: Arc<Session<DB>>, mut finished: mpsc::UnboundedReceiver<Finished>) {
+    let mut batch = Vec::with_capacity(SETTLE_BATCH);
+    loop {
+        tokio::select! {
+            biased;
+            number = finished.recv_many(&mut batch, SETTLE_BATCH) => {
+                if number == 0 {
+                    return;
+                }
+            }
+            () = session.closed.cancelled() => return,
+        }
+        let mut writes = decide(&session, &mut batch);
+        write_all(&session, &mut writes).await;
+        session.wake.notify_one();
+    }
+}
+
+/// An outcome that waits to be written.
+#[derive(Debug)]
+struct Write {
+    settlement: Settlement,
+    verdict: Verdict,
+    timed_out: bool,
+    lane: usize,
+}
+
+fn decide<DB: Backend>(session: &Session<DB>, batch: &mut Vec<Finished>) -> Vec<Write> {
+    let handlers = session.setup.outbox.registry.handlers();
+    let mut writes = Vec::with_capacity(batch.len());
+    for Finished { lane, lease, outcome } in batch.drain(..) {
+        let timed_out = matches!(outcome, Outcome::TimedOut { .. });
+        let policy = Policy {
+            backoff: handlers[lane].backoff,
+            delete_completed: session.setup.options.retention.deletes_at_once(),
+        };
+        let (verdict, settlement) = transition(lease, outcome, policy, fastrand::f64());
+        match settlement {
+            Some(settlement) => writes.push(Write { settlement, verdict, timed_out, lane }),
+            None => count(session, lease.seq, verdict, timed_out),
+        }
+    }
+    writes
+}
+
+/// Writes until all is written, or the lease is lost. A write that failed is never given up before that, and what
+/// it meant is never changed.
+async fn write_all<DB: Backend>(session: &Session<DB>, writes: &mut Vec<Write>) {
+    let mut pause = RetryPause::default();
+    let mut answer_lost = false;
+    while !writes.is_empty() {
+        let over = session.over.is_cancelled();
+        match write_once(session, writes, answer_lost).await {
+            Ok(()) => {}
+            Err(error) if over => {
+                tracing::error!(name: "outbox.settle", %error, number = writes.len(), "outcomes were not written before the lease was lost");
+                for write in writes.drain(..) {
+                    count(session, write.settlement.seq, Verdict::LeaseLost, write.timed_out);
+                }
+            }
+            Err(error) => {
+                answer_lost = true;
+                session.set_stalled(true);
+                let wait = pause.next();
+                tracing::warn!(name: "outbox.settle", %error, number = writes.len(), retry_in = ?wait, "writing outcomes failed");
+                tokio::select! {
+                    () = session.over.cancelled() => {}
+                    () = tokio::time::sleep(wait) => {}
+                }
+            }
+        }
+    }
+    if answer_lost {
+        session.set_stalled(false);
+    }
+}
+
+/// One statement for the whole batch; then those rows that it did not match are read again. What remains in
+/// `writes` is still to be written.
+async fn write_once<DB: Backend>(
+    session: &Session<DB>,
+    writes: &mut Vec<Write>,
+    answer_lost: bool,
+) -> Result<(), sqlx::Error> {
+    let settlements: Vec<Settlement> = writes.iter().map(|write| write.settlement.clone()).collect();
+    let mut conn = session.setup.store.acquire().await?;
+    let matched = DB::settle(session.at(&mut conn), &session.worker, &settlements).await?;
+    let matched: HashSet<i64> = matched.into_iter().collect();
+    writes.retain(|write| {
+        let settled = matched.contains(&write.settlement.seq);
+        if settled {
+            count_write(session, write, write.verdict);
+        }
+        !settled
+    });
+    if writes.is_empty() {
+        return Ok(());
+    }
+    let seqs: Vec<i64> = writes.iter().map(|write| write.settlement.seq).collect();
+    let found = DB::reread(session.at(&mut conn), &seqs).await?;
+    let found: HashMap<i64, FoundRow> = found.into_iter().map(|row| (row.seq, row)).collect();
+    writes.retain(|write| match judge(write, found.get(&write.settlement.seq), &session.worker, answer_lost) {
+        Some(verdict) => {
+            count_write(session, write, verdict);
+            false
+        }
+        None => true,
+    });
+    Ok(())
+}
+
+/// What a row that an outcome did not match says: `None` where it is still ours and was only locked by somebody.
+fn judge(write: &Write, found: Option<&FoundRow>, worker: &str, answer_lost: bool) -> Option<Verdict> {
+    let Some(row) = found else {
+        // Deleted: by our own earlier write, if its answer was lost, else by somebody else.
+        let ours = answer_lost && write.settlement.delete;
+        return Some(if ours { write.verdict } else { Verdict::LeaseLost });
+    };
+    if row.fence != write.settlement.fence {
+        return Some(Verdict::LeaseLost);
+    }
+    if row.owner.as_deref() == Some(worker) {
+        return None;
+    }
+    // Nobody has claimed it since; what it is now is what our own earlier write made it, or somebody's edit.
+    let ours = answer_lost && row.owner.is_none() && row.status == write.settlement.status;
+    Some(if ours { write.verdict } else { Verdict::LeaseLost })
+}
+
+fn count_write<DB: Backend>(session: &Session<DB>, write: &Write, verdict: Verdict) {
+    count(session, write.settlement.seq, verdict, write.timed_out);
+    let handler = &session.setup.outbox.registry.handlers()[write.lane];
+    let (seq, attempts, error) = (write.settlement.seq, write.settlement.attempts, &write.settlement.error);
+    match verdict {
+        Verdict::DeadLettered => {
+            tracing::error!(name: "outbox.dead_letter", event_type = handler.event_type, seq, attempts, ?error, "dead letter");
+        }
+        Verdict::Retried => {
+            tracing::warn!(name: "outbox.retry", event_type = handler.event_type, seq, attempts, ?error, delay_ms = write.settlement.delay_ms, "failed, will be tried again");
+        }
+        Verdict::LeaseLost => {
+            tracing::warn!(name: "outbox.lease_lost", event_type = handler.event_type, seq, "the lease was lost while the handler ran; its outcome was not written");
+        }
+        Verdict::Completed | Verdict::Snoozed | Verdict::Released => {
+            tracing::trace!(name: "outbox.settled", event_type = handler.event_type, seq, ?verdict);
+        }
+    }
+}
+
+fn count<DB: Backend>(session: &Session<DB>, seq: i64, verdict: Verdict, timed_out: bool) {
+    session.setup.tally.add(verdict, timed_out);
+    session.hands().settled(seq);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::data::{Status, WriteError};
+
+    fn write(status: Status, delete: bool) -> Write {
+        let settlement =
+            Settlement { seq: 1, fence: 5, status, attempts: 0, delay_ms: None, error: WriteError::Clear, delete };
+        Write { settlement, verdict: Verdict::Completed, timed_out: false, lane: 0 }
+    }
+
+    fn row(fence: i64, status: Status, owner: Option<&str>) -> FoundRow {
+        FoundRow { seq: 1, fence, status, owner: owner.map(str::to_owned) }
+    }
+
+    #[test]
+    fn a_success_whose_answer_was_lost_is_no_lost_lease() {
+        let completed = write(Status::Completed, false);
+        let found = row(5, Status::Completed, None);
+        assert_eq!(judge(&completed, Some(&found), "me", true), Some(Verdict::Completed));
+        assert_eq!(judge(&completed, Some(&found), "me", false), Some(Verdict::LeaseLost));
+        assert_eq!(judge(&write(Status::Completed, true), None, "me", true), Some(Verdict::Completed));
+        assert_eq!(judge(&write(Status::Completed, true), None, "me", false), Some(Verdict::LeaseLost));
+    }
+
+    #[test]
+    fn a_row_that_is_still_ours_is_written_again() {
+        let found = row(5, Status::Processing, Some("me"));
+        assert_eq!(judge(&write(Status::Completed, false), Some(&found), "me", false), None);
+    }
+
+    #[test]
+    fn a_row_of_somebody_else_is_a_lost_lease() {
+        let completed = write(Status::Completed, false);
+        for found in [row(6, Status::Processing, Some("me")), row(5, Status::Processing, Some("other"))] {
+            assert_eq!(judge(&completed, Some(&found), "me", true), Some(Verdict::LeaseLost));
+        }
+        assert_eq!(judge(&completed, Some(&row(5, Status::Pending, None)), "me", true), Some(Verdict::LeaseLost));
+    }
+}
