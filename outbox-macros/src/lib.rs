@@ -1,8 +1,51 @@
-//! macros
+#![doc = include_str!("../README.md")]
+
+mod args;
+mod expand;
+mod signature;
+mod value;
+
 use proc_macro::TokenStream;
-/// x
+
+/// Registers an async function as the handler of an event type.
+///
+/// ```text
+/// #[outbox_handler("billing.invoice", max_attempts = 5, timeout = "30s", concurrency = 8)]
+/// async fn push_invoice(event: InvoiceEvent, ctx: Context, State(stripe): State<Stripe>) -> HandlerResult { … }
+/// ```
+///
+/// The first parameter is the payload, by value; each further one is an extractor: `Context`, `State<T>`, or a type
+/// of yours that implements `FromDelivery`. The function stays an ordinary function, its attributes, docs and body
+/// untouched.
+///
+/// With a name, the payload type gets its `Event` impl here. Without one (`#[outbox_handler]`), the payload type has
+/// it from `#[derive(Event)]`, which lets producers live in a crate without handlers.
+///
+/// | option | meaning | default |
+/// |---|---|---|
+/// | `max_attempts = 5` | attempts before an event is a dead letter, from 1; only with a name | 10 |
+/// | `version = 2` | the version of the payload's shape, from 1; only with a name | 1 |
+/// | `timeout = "30s"` | how long one run may take: `ms`, `s`, `m`, `h`, such as `"1m30s"` | the worker's, 90 s |
+/// | `concurrency = 8` | runs at a time in one worker, from 1 | the worker's, 64 |
+/// | `backoff = Backoff::fixed(…)` | a constant expression of type `outbox::Backoff` | 2ⁿ s, at most an hour |
+/// | `crate = path` | where the crate `outbox` is, if it was renamed | `::outbox` |
+///
+/// An event's name consists of segments of lower-case letters, digits, `_` and `-`, joined by dots, at most 200 bytes.
 #[proc_macro_attribute]
-pub fn outbox_handler(_a: TokenStream, item: TokenStream) -> TokenStream { item }
-/// x
+pub fn outbox_handler(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    expand::handler(arguments.into(), item.into()).into()
+}
+
+/// Names a payload type as an event: for crates that hold payload types and no handlers.
+///
+/// ```text
+/// #[derive(Serialize, Deserialize, JsonSchema, Event)]
+/// #[event("billing.invoice", max_attempts = 5)]
+/// struct InvoiceEvent { … }
+/// ```
+///
+/// Options: `max_attempts`, `version` and `crate`, as of `#[outbox_handler]`.
 #[proc_macro_derive(Event, attributes(event))]
-pub fn derive_event(_item: TokenStream) -> TokenStream { TokenStream::new() }
+pub fn derive_event(item: TokenStream) -> TokenStream {
+    expand::event(item.into()).into()
+}

@@ -1,6 +1,13 @@
 //! The only module that generated code names. Not part of the public API: it changes with the macros, whose version
 //! is pinned to this crate's.
 
-pub use crate::handler::{Failure, decode_payload, finish};
+use std::future::Future;
+
+pub use crate::handler::{Failure, FromDelivery, decode_payload, finish};
 pub use crate::registry::{HandlerDef, HandlerFuture};
 pub use inventory;
+
+/// The one place that asks a handler's future to be `Send`.
+pub fn boxed(future: impl Future<Output = Result<(), Failure>> + Send + 'static) -> HandlerFuture {
+    Box::pin(future)
+}

@@ -1,0 +1,144 @@
+//! The generated code. It names only what `outbox::private` exports, by absolute paths, so that nothing in the user's
+//! module can shadow it.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::ext::IdentExt;
+use syn::spanned::Spanned;
+use syn::{DeriveInput, Type};
+
+use crate::args::{Args, Of};
+use crate::signature::Signature;
+
+/// The user's function as it is, then its registration; on a mistake the function and one error.
+pub(crate) fn handler(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    let parsed = Args::parse(arguments, Of::Handler)
+        .and_then(|args| syn::parse2::<Signature>(item.clone()).map(|signature| (args, signature)));
+    let generated = match parsed {
+        Ok((args, signature)) => registration(&args, &signature),
+        Err(error) => error.into_compile_error(),
+    };
+    quote!(#item #generated)
+}
+
+fn registration(args: &Args, signature: &Signature) -> TokenStream {
+    let krate = args.krate();
+    let Signature { cfgs, name, payload, extractors, .. } = signature;
+    let event = args.name.as_ref().map(|event_type| event_impl(args, &quote!(#payload), &event_type.to_token_stream()));
+    let event = event.map(|tokens| quote!(#(#cfgs)* #tokens));
+    let run = run(&krate, signature);
+    let options = options(args, &krate);
+    let needs = needs(&krate, extractors);
+    let plain = name.unraw().to_string();
+    // The place that is shown to people is that of the function's name.
+    let line = quote_spanned!(name.span()=> ::core::line!());
+    quote! {
+        #event
+        #(#cfgs)*
+        #[allow(deprecated)]
+        const _: () = {
+            #krate::private::inventory::submit! {
+                #krate::private::HandlerDef::new::<#payload>(
+                    ::core::concat!(::core::module_path!(), "::", #plain),
+                    ::core::file!(),
+                    #line,
+                    #run
+                )
+                #options
+                #needs
+            }
+        };
+    }
+}
+
+/// The function that the worker calls: decodes, extracts, runs.
+fn run(krate: &TokenStream, signature: &Signature) -> TokenStream {
+    let Signature { name, payload, extractors, output, .. } = signature;
+    let variables: Vec<Ident> = (0..extractors.len()).map(|index| variable(&format!("argument_{index}"))).collect();
+    let (delivery, event) = (variable("delivery"), variable("event"));
+    let mutability = (!extractors.is_empty()).then(|| quote!(mut));
+    let extractions = variables.iter().zip(extractors).map(|(variable, ty)| {
+        quote_spanned!(ty.span()=> let #variable = <#ty as #krate::private::FromDelivery>::from_delivery(&mut #delivery)?;)
+    });
+    let payload_type = quote_spanned!(payload.span()=> #krate::private::decode_payload::<#payload>);
+    let returned = match output {
+        syn::ReturnType::Default => name.span(),
+        syn::ReturnType::Type(_, ty) => ty.span(),
+    };
+    let call = quote!(#name(#event #(, #variables)*).await);
+    let finish = quote_spanned!(returned=> #krate::private::finish(#call));
+    let body = quote! {
+        let #event = #payload_type(&#delivery)?;
+        #(#extractions)*
+        #finish
+    };
+    let boxed = quote_spanned!(name.span()=> #krate::private::boxed);
+    quote!(|#mutability #delivery| #boxed(async move { #body }))
+}
+
+fn variable(name: &str) -> Ident {
+    format_ident!("__{name}", span = Span::mixed_site())
+}
+
+fn options(args: &Args, krate: &TokenStream) -> TokenStream {
+    let timeout = args.timeout_ms.map(|ms| quote!(.timeout(::core::time::Duration::from_millis(#ms))));
+    let concurrency = args.concurrency.map(|number| quote!(.concurrency(#number)));
+    let backoff = args.backoff.as_ref().map(|backoff| {
+        let typed = quote_spanned!(backoff.span()=> { let backoff: #krate::Backoff = #backoff; backoff });
+        quote!(.backoff(#typed))
+    });
+    quote!(#timeout #concurrency #backoff)
+}
+
+fn needs(krate: &TokenStream, extractors: &[Type]) -> Option<TokenStream> {
+    if extractors.is_empty() {
+        return None;
+    }
+    let requirements = variable("requirements");
+    let each = extractors.iter().map(
+        |ty| quote_spanned!(ty.span()=> <#ty as #krate::private::FromDelivery>::requires(#requirements);),
+    );
+    Some(quote!(.requires(|#requirements| { #(#each)* })))
+}
+
+/// `#[derive(Event)]`.
+pub(crate) fn event(item: TokenStream) -> TokenStream {
+    derive(item).unwrap_or_else(syn::Error::into_compile_error)
+}
+
+fn derive(item: TokenStream) -> syn::Result<TokenStream> {
+    let input: DeriveInput = syn::parse2(item)?;
+    let mut found = input.attrs.iter().filter(|attribute| attribute.path().is_ident("event"));
+    let Some(attribute) = found.next() else {
+        let message = "an event needs a name: add `#[event(\"billing.invoice\")]` to the type";
+        return Err(syn::Error::new(input.ident.span(), message));
+    };
+    if let Some(second) = found.next() {
+        return Err(syn::Error::new(second.span(), "the event is named twice; remove one `#[event(…)]`"));
+    }
+    if !input.generics.params.is_empty() {
+        let message = "an event has no generic parameters: its name stands for one shape of payload";
+        return Err(syn::Error::new(input.generics.params.span(), message));
+    }
+    let syn::Meta::List(list) = &attribute.meta else {
+        return Err(syn::Error::new(attribute.span(), "an event needs a name: `#[event(\"billing.invoice\")]`"));
+    };
+    let args = Args::parse(list.tokens.clone(), Of::Event)?;
+    let ident = &input.ident;
+    Ok(event_impl(&args, &quote!(#ident), &args.name.to_token_stream()))
+}
+
+fn event_impl(args: &Args, payload: &TokenStream, event_type: &TokenStream) -> TokenStream {
+    let krate = args.krate();
+    let version = args.version.map(|version| quote!(const VERSION: u32 = #version;));
+    let max_attempts = args.max_attempts.map(|attempts| quote!(const MAX_ATTEMPTS: u32 = #attempts;));
+    let event = quote_spanned!(payload.span()=> #krate::Event);
+    quote! {
+        #[automatically_derived]
+        impl #event for #payload {
+            const EVENT_TYPE: &'static str = #event_type;
+            #version
+            #max_attempts
+        }
+    }
+}
