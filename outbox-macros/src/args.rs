@@ -61,7 +61,10 @@ impl Args {
             }
             let option = input.call(Ident::parse_any)?;
             if seen.contains(&option) {
-                return Err(syn::Error::new(option.span(), format!("the option `{option}` is given twice; remove one")));
+                return Err(syn::Error::new(
+                    option.span(),
+                    format!("the option `{option}` is given twice; remove one"),
+                ));
             }
             args.parse_option(&option, input, of)?;
             if (option == "max_attempts" || option == "version") && args.name.is_none() {
@@ -86,11 +89,15 @@ impl Args {
         let options = if of == Of::Handler { HANDLER_OPTIONS } else { EVENT_OPTIONS };
         let name = option.to_string();
         if !options.contains(&name.as_str()) {
-            let message = format!("there is no option `{option}`; the options are `{}`", options.join("`, `"));
+            let message =
+                format!("there is no option `{option}`; the options are `{}`", options.join("`, `"));
             return Err(syn::Error::new(option.span(), message));
         }
         if !input.peek(Token![=]) {
-            return Err(syn::Error::new(option.span(), format!("the option `{option}` needs a value: `{option} = …`")));
+            return Err(syn::Error::new(
+                option.span(),
+                format!("the option `{option}` needs a value: `{option} = …`"),
+            ));
         }
         input.parse::<Token![=]>()?;
         match name.as_str() {
@@ -108,7 +115,9 @@ impl Args {
 fn not_an_option(of: Of, named: bool) -> &'static str {
     match (of, named) {
         (_, true) => "an option is written `name = value`, such as `max_attempts = 5`",
-        (Of::Handler, false) => "the event's name comes first, as a string: `#[outbox_handler(\"billing.invoice\")]`",
+        (Of::Handler, false) => {
+            "the event's name comes first, as a string: `#[outbox_handler(\"billing.invoice\")]`"
+        }
         (Of::Event, false) => "the event's name comes first, as a string: `#[event(\"billing.invoice\")]`",
     }
 }
@@ -130,7 +139,10 @@ fn expression(input: ParseStream<'_>, option: &Ident) -> syn::Result<TokenStream
         tokens.extend([input.parse::<TokenTree>()?]);
     }
     if tokens.is_empty() {
-        return Err(syn::Error::new(option.span(), format!("the option `{option}` needs a value: `{option} = …`")));
+        return Err(syn::Error::new(
+            option.span(),
+            format!("the option `{option}` needs a value: `{option} = …`"),
+        ));
     }
     Ok(tokens)
 }

@@ -24,7 +24,10 @@ pub(crate) fn handler(arguments: TokenStream, item: TokenStream) -> TokenStream 
 fn registration(args: &Args, signature: &Signature) -> TokenStream {
     let krate = args.krate();
     let Signature { cfgs, name, payload, extractors, .. } = signature;
-    let event = args.name.as_ref().map(|event_type| event_impl(args, &quote!(#payload), &event_type.to_token_stream()));
+    let event = args
+        .name
+        .as_ref()
+        .map(|event_type| event_impl(args, &quote!(#payload), &event_type.to_token_stream()));
     let event = event.map(|tokens| quote!(#(#cfgs)* #tokens));
     let run = run(&krate, signature);
     let options = options(args, &krate);
@@ -54,7 +57,8 @@ fn registration(args: &Args, signature: &Signature) -> TokenStream {
 /// The function that the worker calls: decodes, extracts, runs.
 fn run(krate: &TokenStream, signature: &Signature) -> TokenStream {
     let Signature { name, payload, extractors, output, .. } = signature;
-    let variables: Vec<Ident> = (0..extractors.len()).map(|index| variable(&format!("argument_{index}"))).collect();
+    let variables: Vec<Ident> =
+        (0..extractors.len()).map(|index| variable(&format!("argument_{index}"))).collect();
     let (delivery, event) = (variable("delivery"), variable("event"));
     let mutability = (!extractors.is_empty()).then(|| quote!(mut));
     let extractions = variables.iter().zip(extractors).map(|(variable, ty)| {
@@ -121,7 +125,10 @@ fn derive(item: TokenStream) -> syn::Result<TokenStream> {
         return Err(syn::Error::new(input.generics.params.span(), message));
     }
     let syn::Meta::List(list) = &attribute.meta else {
-        return Err(syn::Error::new(attribute.span(), "an event needs a name: `#[event(\"billing.invoice\")]`"));
+        return Err(syn::Error::new(
+            attribute.span(),
+            "an event needs a name: `#[event(\"billing.invoice\")]`",
+        ));
     };
     let args = Args::parse(list.tokens.clone(), Of::Event)?;
     let ident = &input.ident;

@@ -67,7 +67,9 @@ fn qualifiers(input: ParseStream<'_>) -> syn::Result<bool> {
             // A constant, which is no function at all.
             return Ok(asyncness);
         } else if input.peek(Token![const]) || input.peek(Token![unsafe]) || input.peek(Token![extern]) {
-            return Err(input.error("a handler is a plain `async fn`: the worker calls it like any other function"));
+            return Err(
+                input.error("a handler is a plain `async fn`: the worker calls it like any other function")
+            );
         } else {
             return Ok(asyncness);
         }
@@ -127,7 +129,9 @@ fn refuse_self(input: ParseStream<'_>) -> syn::Result<()> {
     ahead.parse::<Option<Token![mut]>>()?;
     if ahead.peek(Token![self]) {
         input.advance_to(&ahead);
-        return Err(input.error("a handler is a free function: take what it needs as `State<T>` instead of `self`"));
+        return Err(
+            input.error("a handler is a free function: take what it needs as `State<T>` instead of `self`")
+        );
     }
     Ok(())
 }

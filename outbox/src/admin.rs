@@ -93,7 +93,11 @@ impl<DB: Backend> Outbox<DB> {
     ///
     /// # Errors
     /// The database's own.
-    pub async fn find_dead_lettered(&self, event_types: &[&str], page: Page) -> Result<Vec<EventRecord>, AdminError> {
+    pub async fn find_dead_lettered(
+        &self,
+        event_types: &[&str],
+        page: Page,
+    ) -> Result<Vec<EventRecord>, AdminError> {
         if event_types.is_empty() || page.limit == 0 {
             return Ok(Vec::new());
         }
@@ -182,7 +186,12 @@ impl<DB: Backend> Outbox<DB> {
         Ok(Stats { event_types, workers })
     }
 
-    async fn not_that_status(&self, conn: &mut DB::Connection, id: EventId, needed: &'static str) -> AdminError {
+    async fn not_that_status(
+        &self,
+        conn: &mut DB::Connection,
+        id: EventId,
+        needed: &'static str,
+    ) -> AdminError {
         match DB::get(self.store.at(conn), &id.to_string()).await {
             Ok(Some(record)) => AdminError::NotThatStatus { id, status: record.status, needed },
             Ok(None) => AdminError::NotFound(id),

@@ -215,7 +215,10 @@ impl<'t> IntoFuture for Enqueue<'t> {
 
 impl fmt::Debug for Enqueue<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Enqueue").field("event_type", &self.event_type).field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("Enqueue")
+            .field("event_type", &self.event_type)
+            .field("id", &self.id)
+            .finish_non_exhaustive()
     }
 }
 
@@ -344,7 +347,10 @@ fn encode_headers(headers: &Headers) -> Result<Option<String>, EnqueueError> {
     }
     let text = payload::encode(headers)?;
     if text.len() > MAX_HEADERS_BYTES {
-        let problem = format!("take {} bytes, and at most {MAX_HEADERS_BYTES} are possible; use the payload", text.len());
+        let problem = format!(
+            "take {} bytes, and at most {MAX_HEADERS_BYTES} are possible; use the payload",
+            text.len()
+        );
         return Err(EnqueueError::Key { what: "headers", problem });
     }
     Ok(Some(text))

@@ -61,7 +61,10 @@ impl<DB: Backend> Outbox<DB> {
     pub async fn connect(url: &str) -> Result<Self, ConnectError> {
         let scheme = url_scheme(url);
         if !DB::SCHEMES.contains(&scheme) {
-            return Err(ConnectError::Scheme { scheme: scheme.to_owned(), expected: DB::SCHEMES.join(":, ") });
+            return Err(ConnectError::Scheme {
+                scheme: scheme.to_owned(),
+                expected: DB::SCHEMES.join(":, "),
+            });
         }
         let connected = DB::connect(url).await;
         connected.map(Self::new).map_err(|source| ConnectError::Database { database: DB::DATABASE, source })

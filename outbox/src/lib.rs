@@ -1,5 +1,9 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(
+    not(feature = "sql"),
+    allow(dead_code, reason = "only a worker calls it, and a worker needs a database")
+)]
 
 mod event;
 mod handler;

@@ -20,8 +20,11 @@ pub(crate) async fn check<DB: Backend>(store: &Store<DB>) -> Result<(), MigrateE
     if found >= needed {
         return Ok(());
     }
-    let missing: Vec<&str> =
-        DB::MIGRATIONS.iter().filter(|migration| migration.version > found).map(|migration| migration.name).collect();
+    let missing: Vec<&str> = DB::MIGRATIONS
+        .iter()
+        .filter(|migration| migration.version > found)
+        .map(|migration| migration.name)
+        .collect();
     Err(MigrateError::Missing { missing: missing.join(", "), database: DB::DATABASE })
 }
 

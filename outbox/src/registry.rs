@@ -29,7 +29,7 @@ pub struct HandlerDef {
     pub(crate) concurrency: Option<u32>,
     pub(crate) backoff: Backoff,
     pub(crate) requires: fn(&mut Requirements<'_>),
-    pub(crate) schema: fn(&mut SchemaGenerator) -> Schema,
+    pub(crate) schema: fn() -> Schema,
     pub(crate) run: fn(Delivery) -> HandlerFuture,
 }
 
@@ -53,7 +53,7 @@ impl HandlerDef {
             concurrency: None,
             backoff: Backoff::DEFAULT,
             requires: |_| {},
-            schema: <E as schemars::JsonSchema>::json_schema,
+            schema: || SchemaGenerator::default().into_root_schema_for::<E>(),
             run,
         }
     }
@@ -90,6 +90,11 @@ impl HandlerDef {
     /// The newest version of the payload that it handles.
     pub fn version(&self) -> u32 {
         self.version
+    }
+
+    /// The JSON Schema of the payload.
+    pub fn payload_schema(&self) -> Schema {
+        (self.schema)()
     }
 
     /// The path of the handler function.
@@ -167,7 +172,11 @@ impl Registry {
             .filter(|name| !self.handlers.iter().any(|def| def.event_type == name.as_str()))
             .map(String::as_str)
             .collect();
-        if missing.is_empty() { Ok(()) } else { Err(RegistryError::NotLinked { event_types: missing.join("`, `") }) }
+        if missing.is_empty() {
+            Ok(())
+        } else {
+            Err(RegistryError::NotLinked { event_types: missing.join("`, `") })
+        }
     }
 
     fn check_duplicates(&self) -> Result<(), RegistryError> {
@@ -223,7 +232,9 @@ pub enum RegistryError {
     )]
     NoHandlers,
     /// Two handlers for one event type.
-    #[error("two handlers for event type `{event_type}`: {first} and {second}; an event type has one handler, remove one")]
+    #[error(
+        "two handlers for event type `{event_type}`: {first} and {second}; an event type has one handler, remove one"
+    )]
     TwoHandlers {
         /// The event type.
         event_type: String,

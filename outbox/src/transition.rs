@@ -93,7 +93,9 @@ fn failed(
     let failures = lease.attempts.saturating_add(1);
     let at_least = match directive {
         Some(Directive::Snooze(delay)) => return (Verdict::Snoozed, Write::given_back(Some(delay))),
-        Some(Directive::Discard) => return (Verdict::Completed, Write::completed(WriteError::Set(kept(error)))),
+        Some(Directive::Discard) => {
+            return (Verdict::Completed, Write::completed(WriteError::Set(kept(error))));
+        }
         Some(Directive::Permanent) => return (Verdict::DeadLettered, Write::dead_letter(error)),
         Some(Directive::RetryAfter(delay)) => delay,
         None => Duration::ZERO,
@@ -159,7 +161,10 @@ mod tests {
     fn success_spends_no_attempt_and_clears_the_error() {
         let (verdict, written) = decide(LEASE, Outcome::Completed);
         assert_eq!(verdict, Verdict::Completed);
-        assert_eq!((written.status, written.attempts, written.error), (Status::Completed, 0, WriteError::Clear));
+        assert_eq!(
+            (written.status, written.attempts, written.error),
+            (Status::Completed, 0, WriteError::Clear)
+        );
         // Even where an edit by hand has left more attempts than there are.
         let (verdict, _) = decide(Lease { attempts: 9, ..LEASE }, Outcome::Completed);
         assert_eq!(verdict, Verdict::Completed);
@@ -181,7 +186,10 @@ mod tests {
     fn directives_decide() {
         let minute = Duration::from_secs(60);
         let (verdict, written) = decide(LEASE, failure(Some(Directive::Permanent)));
-        assert_eq!((verdict, written.status, written.attempts), (Verdict::DeadLettered, Status::DeadLetter, 1));
+        assert_eq!(
+            (verdict, written.status, written.attempts),
+            (Verdict::DeadLettered, Status::DeadLetter, 1)
+        );
         let (_, written) = decide(LEASE, failure(Some(Directive::RetryAfter(minute))));
         assert_eq!((written.delay_ms, written.attempts), (Some(60_000), 1));
         let (_, written) = decide(LEASE, failure(Some(Directive::RetryAfter(Duration::ZERO))));

@@ -1,15 +1,26 @@
 use outbox::*;
 use std::time::Duration;
 #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema, Debug)]
-struct Inv { n: u32 }
-impl Event for Inv { const EVENT_TYPE: &'static str = "a.inv"; }
+struct Inv {
+    n: u32,
+}
+impl Event for Inv {
+    const EVENT_TYPE: &'static str = "a.inv";
+}
 fn def() -> HandlerDef {
-    HandlerDef::new::<Inv>("h", file!(), line!(), |d| Box::pin(async move {
-        let e = outbox::private::decode_payload::<Inv>(&d)?;
-        if e.n % 100 == 7 && d.context().attempts() == 0 { return outbox::private::finish(Err::<(), _>("boom")); }
-        if e.n == 13 { panic!("oh"); }
-        Ok(())
-    })).backoff(Backoff::fixed(Duration::from_millis(50)))
+    HandlerDef::new::<Inv>("h", file!(), line!(), |d| {
+        Box::pin(async move {
+            let e = outbox::private::decode_payload::<Inv>(&d)?;
+            if e.n % 100 == 7 && d.context().attempts() == 0 {
+                return outbox::private::finish(Err::<(), _>("boom"));
+            }
+            if e.n == 13 {
+                panic!("oh");
+            }
+            Ok(())
+        })
+    })
+    .backoff(Backoff::fixed(Duration::from_millis(50)))
 }
 #[tokio::test(flavor = "multi_thread")]
 async fn smoke() {
@@ -18,16 +29,26 @@ async fn smoke() {
     let url = format!("sqlite://{}/a.db", dir.display());
     let o = Outbox::<sqlx::Sqlite>::connect(&url).await.unwrap().registry(Registry::empty().with(def()));
     println!("{:?}", o.worker().spawn().await.map(|_| ()).unwrap_err().to_string());
-    o.migrate().await.unwrap(); o.migrate().await.unwrap();
+    o.migrate().await.unwrap();
+    o.migrate().await.unwrap();
     let w = o.worker().spawn().await.unwrap();
     let t = std::time::Instant::now();
     for chunk in 0..20 {
         let mut tx = o.begin().await.unwrap();
-        for i in 0..100 { outbox::enqueue::<Inv>(&mut tx, Inv { n: chunk * 100 + i }).max_attempts(3).await.unwrap(); }
+        for i in 0..100 {
+            outbox::enqueue::<Inv>(&mut tx, Inv { n: chunk * 100 + i }).max_attempts(3).await.unwrap();
+        }
         o.commit(tx).await.unwrap();
     }
     println!("enqueued {:?}", t.elapsed());
-    loop { let s = o.stats().await.unwrap(); if s.is_idle() { println!("{s:?}"); break } tokio::time::sleep(Duration::from_millis(20)).await; }
+    loop {
+        let s = o.stats().await.unwrap();
+        if s.is_idle() {
+            println!("{s:?}");
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     println!("done {:?}", t.elapsed());
     println!("{:?}", w.stop().await.unwrap());
     let mut tx = o.begin().await.unwrap();
@@ -41,6 +62,10 @@ async fn smoke() {
     o.requeue(dead[0].id).await.unwrap();
     println!("{:?}", o.discard(dead[0].id).await.unwrap_err().to_string());
     let mut c = o.pool().acquire().await.unwrap();
-    println!("{:?} {:?}", o.has_inflight::<Inv>(&mut *c, "n", "13").await.unwrap(), o.has_inflight::<Inv>(&mut *c, "n", "14").await.unwrap());
+    println!(
+        "{:?} {:?}",
+        o.has_inflight::<Inv>(&mut *c, "n", "13").await.unwrap(),
+        o.has_inflight::<Inv>(&mut *c, "n", "14").await.unwrap()
+    );
     println!("pruned {:?}", o.prune(Status::Completed, Duration::ZERO).await.unwrap());
 }

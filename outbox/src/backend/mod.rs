@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use sqlx::{Database, Pool, Transaction};
 
-pub use data::{
-    Claim, Claimed, EventRecord, FoundRow, InsertResult, LoopPools, NewEvent, PrunePage, Reaped, Settlement, Status,
-    TypeStats, WorkerInfo, WorkerRow,
+use data::{
+    Claim, Claimed, FoundRow, InsertResult, LoopPools, NewEvent, PrunePage, Reaped, Settlement, WorkerRow,
 };
+pub use data::{EventRecord, Status, TypeStats, WorkerInfo};
 
 /// One step of the tables' history, applied once, in order.
 #[derive(Clone, Copy, Debug)]
@@ -114,13 +114,25 @@ pub trait Backend: Database + sealed::Sealed {
     fn reap(at: At<'_, Self>, page: i64) -> impl Answer<Vec<Reaped>>;
 
     /// Deletes what is finished, `older_than_ms`, and of that status, from the page after `after`.
-    fn prune(at: At<'_, Self>, status: Status, older_than_ms: i64, after: i64, page: i64) -> impl Answer<PrunePage>;
+    fn prune(
+        at: At<'_, Self>,
+        status: Status,
+        older_than_ms: i64,
+        after: i64,
+        page: i64,
+    ) -> impl Answer<PrunePage>;
 
     /// Forgets workers that ended long ago.
     fn prune_workers(at: At<'_, Self>) -> impl Answer<u64>;
 
     /// Turns a page of long-waiting events of a type that nobody handles into dead letters.
-    fn bury_unknown(at: At<'_, Self>, event_type: &str, after_ms: i64, error: &str, page: i64) -> impl Answer<u64>;
+    fn bury_unknown(
+        at: At<'_, Self>,
+        event_type: &str,
+        after_ms: i64,
+        error: &str,
+        page: i64,
+    ) -> impl Answer<u64>;
 
     /// Whether an unfinished event of the type has this field with this value.
     fn has_inflight(at: At<'_, Self>, event_type: &str, key: &str, value: &str) -> impl Answer<bool>;

@@ -9,8 +9,8 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, Sq
 use sqlx::{AssertSqlSafe, Connection, Pool, Row, Sqlite, Transaction};
 
 use super::data::{
-    Claim, Claimed, EventRecord, FoundRow, HeartbeatPool, InsertResult, LoopPools, NewEvent, PrunePage, Reaped, Settlement, Status,
-    TypeStats, WorkerInfo, WorkerRow, WriteError, from_ms,
+    Claim, Claimed, EventRecord, FoundRow, HeartbeatPool, InsertResult, LoopPools, NewEvent, PrunePage,
+    Reaped, Settlement, Status, TypeStats, WorkerInfo, WorkerRow, WriteError, from_ms,
 };
 use super::statements::{qualify, statements};
 use super::{At, Backend, Migration, sealed};
@@ -79,7 +79,9 @@ impl Backend for Sqlite {
     async fn loop_pools(pool: &Pool<Self>) -> Result<LoopPools<Self>> {
         let mut conn = pool.acquire().await?;
         let file: Option<String> =
-            sqlx::query_scalar("SELECT file FROM pragma_database_list WHERE name = 'main'").fetch_one(&mut *conn).await?;
+            sqlx::query_scalar("SELECT file FROM pragma_database_list WHERE name = 'main'")
+                .fetch_one(&mut *conn)
+                .await?;
         drop(conn);
         if file.is_none_or(|file| file.is_empty()) {
             // In memory: what the caller's pool holds is all there is.
@@ -235,7 +237,8 @@ impl Backend for Sqlite {
     }
 
     async fn heartbeat(at: At<'_, Self>, worker: &str, in_hand: &[(i64, i64)]) -> Result<Option<Vec<i64>>> {
-        let beat = sqlx::query(at.sql.heartbeat.safe()).bind(worker).bind(at.now).execute(&mut *at.conn).await?;
+        let beat =
+            sqlx::query(at.sql.heartbeat.safe()).bind(worker).bind(at.now).execute(&mut *at.conn).await?;
         if beat.rows_affected() == 0 {
             return Ok(None);
         }
@@ -257,7 +260,13 @@ impl Backend for Sqlite {
         rows.iter().map(|row| Ok(Reaped { event_type: row.try_get(0)?, status: parsed(row, 1)? })).collect()
     }
 
-    async fn prune(at: At<'_, Self>, status: Status, older_than_ms: i64, after: i64, page: i64) -> Result<PrunePage> {
+    async fn prune(
+        at: At<'_, Self>,
+        status: Status,
+        older_than_ms: i64,
+        after: i64,
+        page: i64,
+    ) -> Result<PrunePage> {
         let row = sqlx::query(at.sql.prune_page.safe())
             .bind(status.as_str())
             .bind(older_than_ms)
@@ -281,14 +290,25 @@ impl Backend for Sqlite {
         Ok(sqlx::query(at.sql.prune_workers.safe()).bind(at.now).execute(at.conn).await?.rows_affected())
     }
 
-    async fn bury_unknown(at: At<'_, Self>, event_type: &str, after_ms: i64, error: &str, page: i64) -> Result<u64> {
+    async fn bury_unknown(
+        at: At<'_, Self>,
+        event_type: &str,
+        after_ms: i64,
+        error: &str,
+        page: i64,
+    ) -> Result<u64> {
         let query = sqlx::query(at.sql.bury_unknown.safe()).bind(event_type).bind(after_ms).bind(error);
         Ok(query.bind(page).bind(at.now).execute(at.conn).await?.rows_affected())
     }
 
     async fn has_inflight(at: At<'_, Self>, event_type: &str, key: &str, value: &str) -> Result<bool> {
         let path = format!("$.{}", json(key)?);
-        sqlx::query_scalar(at.sql.has_inflight.safe()).bind(event_type).bind(path).bind(value).fetch_one(at.conn).await
+        sqlx::query_scalar(at.sql.has_inflight.safe())
+            .bind(event_type)
+            .bind(path)
+            .bind(value)
+            .fetch_one(at.conn)
+            .await
     }
 
     async fn get(at: At<'_, Self>, id: &str) -> Result<Option<EventRecord>> {
@@ -313,7 +333,8 @@ impl Backend for Sqlite {
     }
 
     async fn requeue(at: At<'_, Self>, id: &str) -> Result<bool> {
-        Ok(sqlx::query(at.sql.requeue.safe()).bind(id).bind(at.now).execute(at.conn).await?.rows_affected() > 0)
+        Ok(sqlx::query(at.sql.requeue.safe()).bind(id).bind(at.now).execute(at.conn).await?.rows_affected()
+            > 0)
     }
 
     async fn requeue_types(at: At<'_, Self>, types: &[&str], page: i64) -> Result<u64> {
@@ -362,11 +383,13 @@ impl Backend for Sqlite {
 
 async fn schema_version(conn: &mut SqliteConnection, schema: Option<&str>) -> Result<i64> {
     let table = table_name(schema, "outbox_migration");
-    let plain = schema.map_or_else(|| "outbox_migration".to_owned(), |schema| format!("{schema}.outbox_migration"));
-    let exists: bool = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1)")
-        .bind(plain)
-        .fetch_one(&mut *conn)
-        .await?;
+    let plain =
+        schema.map_or_else(|| "outbox_migration".to_owned(), |schema| format!("{schema}.outbox_migration"));
+    let exists: bool =
+        sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1)")
+            .bind(plain)
+            .fetch_one(&mut *conn)
+            .await?;
     if !exists {
         return Ok(0);
     }
@@ -374,7 +397,11 @@ async fn schema_version(conn: &mut SqliteConnection, schema: Option<&str>) -> Re
     sqlx::query_scalar(AssertSqlSafe(newest)).fetch_one(conn).await
 }
 
-async fn record_migration(conn: &mut SqliteConnection, schema: Option<&str>, migration: &Migration) -> Result<()> {
+async fn record_migration(
+    conn: &mut SqliteConnection,
+    schema: Option<&str>,
+    migration: &Migration,
+) -> Result<()> {
     let table = table_name(schema, "outbox_migration");
     let create = format!(
         "CREATE TABLE IF NOT EXISTS {table} \
@@ -399,9 +426,13 @@ fn number(row: &SqliteRow, index: usize) -> Result<u64> {
     row.try_get(index)
 }
 
-fn parsed<T: FromStr<Err: std::error::Error + Send + Sync + 'static>>(row: &SqliteRow, index: usize) -> Result<T> {
+fn parsed<T: FromStr<Err: std::error::Error + Send + Sync + 'static>>(
+    row: &SqliteRow,
+    index: usize,
+) -> Result<T> {
     let text: &str = row.try_get(index)?;
-    text.parse().map_err(|error: T::Err| sqlx::Error::ColumnDecode { index: index.to_string(), source: error.into() })
+    text.parse()
+        .map_err(|error: T::Err| sqlx::Error::ColumnDecode { index: index.to_string(), source: error.into() })
 }
 
 fn settlement_row(outcome: &Settlement) -> impl Serialize + use<'_> {

@@ -5,10 +5,15 @@ use std::sync::Arc;
 
 /// One statement's text, ready to run.
 #[derive(Clone, Debug)]
-pub struct Sql(Arc<str>);
+pub(super) struct Sql(Arc<str>);
 
 impl Sql {
-    pub(super) fn new(file: &str, schema: Option<&str>, clock: &str, name: fn(Option<&str>, &str) -> String) -> Self {
+    pub(super) fn new(
+        file: &str,
+        schema: Option<&str>,
+        clock: &str,
+        name: fn(Option<&str>, &str) -> String,
+    ) -> Self {
         let text = qualify(&without_comments(file), schema, name).replace("clock_ms()", clock);
         Self(text.into())
     }
@@ -86,7 +91,8 @@ mod tests {
 
     #[test]
     fn identifiers_are_qualified_as_whole_words() {
-        let name = |schema: Option<&str>, identifier: &str| format!("<{}.{identifier}>", schema.unwrap_or("-"));
+        let name =
+            |schema: Option<&str>, identifier: &str| format!("<{}.{identifier}>", schema.unwrap_or("-"));
         assert_eq!(
             qualify("SELECT my_outbox_event, outbox_event.id FROM outbox_event", Some("s"), name),
             "SELECT my_outbox_event, <s.outbox_event>.id FROM <s.outbox_event>"

@@ -54,7 +54,6 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    #[cfg_attr(not(feature = "sql"), expect(dead_code, reason = "only a worker makes deliveries"))]
     pub(crate) fn new(payload: String, context: Context, states: States) -> Self {
         Self { payload, context, states }
     }

@@ -4,11 +4,11 @@ mod context;
 mod error;
 mod extract;
 
-pub use context::{Context, Headers};
-pub use error::{HandlerError, HandlerResult, IntoHandlerResult, ResultExt};
-#[cfg(feature = "sql")]
-pub(crate) use error::{Directive, MAX_ERROR_BYTES, directive_of, error_text, scrub};
-pub use extract::{Delivery, ExtractError, FromDelivery, Requirements, State, States};
 #[cfg(feature = "sql")]
 pub(crate) use context::{Cancellation, ContextInner, Stop};
+pub use context::{Context, Headers};
+#[cfg(feature = "sql")]
+pub(crate) use error::{Directive, MAX_ERROR_BYTES, directive_of, error_text, scrub};
+pub use error::{HandlerError, HandlerResult, IntoHandlerResult, ResultExt};
+pub use extract::{Delivery, ExtractError, FromDelivery, Requirements, State, States};
 pub use extract::{Failure, decode_payload, finish};

@@ -15,7 +15,9 @@ use super::hands::Start;
 use super::session::{Finished, Session};
 use crate::backend::Backend;
 use crate::backend::data::{Claimed, from_ms};
-use crate::handler::{Cancellation, Context, ContextInner, Delivery, Failure, Stop, directive_of, error_text};
+use crate::handler::{
+    Cancellation, Context, ContextInner, Delivery, Failure, Stop, directive_of, error_text,
+};
 use crate::registry::HandlerFuture;
 use crate::transition::{Lease, Outcome};
 

@@ -118,7 +118,16 @@ impl Hands {
             })
             .collect();
         let by_type = lanes.iter().enumerate().map(|(index, lane)| (lane.def.event_type, index)).collect();
-        Self { lanes, by_type, held: HashMap::new(), concurrency, running: 0, queued: 0, suspects: 0, turn: 0 }
+        Self {
+            lanes,
+            by_type,
+            held: HashMap::new(),
+            concurrency,
+            running: 0,
+            queued: 0,
+            suspects: 0,
+            turn: 0,
+        }
     }
 
     /// What to ask of the database: `None` where nothing is wanted now. Types that the last claim left empty are
@@ -135,7 +144,14 @@ impl Hands {
         self.turn = (self.turn + 1) % self.lanes.len();
         let order = (0..self.lanes.len()).map(|index| (index + self.turn) % self.lanes.len());
         let rooms = order
-            .map(|index| (index, self.lanes[index].def.event_type, self.lanes[index].def.version, self.room(index, now)))
+            .map(|index| {
+                (
+                    index,
+                    self.lanes[index].def.event_type,
+                    self.lanes[index].def.version,
+                    self.room(index, now),
+                )
+            })
             .filter(|(.., room)| *room > 0)
             .collect();
         Some(Request { rooms, limit, suspects: usize::from(self.suspects == 0) })
@@ -144,7 +160,8 @@ impl Hands {
     /// A lane that could start an event at once, or whose queue has run low.
     fn is_hungry(&self, index: usize, look_again: bool, now: Instant) -> bool {
         let lane = &self.lanes[index];
-        let idle = lane.queue.is_empty() && lane.running < lane.concurrency && self.running < self.concurrency;
+        let idle =
+            lane.queue.is_empty() && lane.running < lane.concurrency && self.running < self.concurrency;
         let low = lane.queue.len() < lane.prefetch() / 2;
         (look_again || !lane.dry) && (idle || low) && self.room(index, now) > 0
     }
@@ -201,7 +218,8 @@ impl Hands {
         }
         let count = self.lanes.len();
         let free = |lane: &Lane| !lane.queue.is_empty() && lane.running < lane.concurrency;
-        let index = (0..count).map(|index| (index + self.turn) % count).find(|index| free(&self.lanes[*index]))?;
+        let index =
+            (0..count).map(|index| (index + self.turn) % count).find(|index| free(&self.lanes[*index]))?;
         self.turn = (index + 1) % count;
         let lane = &mut self.lanes[index];
         let (claimed, _) = lane.queue.pop_front()?;
@@ -210,7 +228,13 @@ impl Hands {
         held.running = true;
         lane.running += 1;
         self.running += 1;
-        Some(Start { lane: index, def: lane.def.clone(), timeout: lane.timeout, claimed, stop: held.stop.clone() })
+        Some(Start {
+            lane: index,
+            def: lane.def.clone(),
+            timeout: lane.timeout,
+            claimed,
+            stop: held.stop.clone(),
+        })
     }
 
     /// A run has ended; its slot is free, its outcome not yet written. `over`: the whole session's lease is lost.

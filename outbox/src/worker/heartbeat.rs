@@ -15,7 +15,9 @@ use crate::backend::Backend;
 pub(super) fn start<DB: Backend>(session: &Arc<Session<DB>>) -> io::Result<JoinHandle<()>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let session = Arc::clone(session);
-    std::thread::Builder::new().name("outbox-heartbeat".to_owned()).spawn(move || runtime.block_on(serve(&session)))
+    std::thread::Builder::new()
+        .name("outbox-heartbeat".to_owned())
+        .spawn(move || runtime.block_on(serve(&session)))
 }
 
 async fn serve<DB: Backend>(session: &Session<DB>) {

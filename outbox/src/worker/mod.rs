@@ -158,7 +158,9 @@ pub enum RunError {
         problem: String,
     },
     /// No database URL.
-    #[error("the database is not named: set the environment variable DATABASE_URL, such as sqlite://app.db, or call `.url(…)`")]
+    #[error(
+        "the database is not named: set the environment variable DATABASE_URL, such as sqlite://app.db, or call `.url(…)`"
+    )]
     NoUrl,
     /// The database cannot be reached.
     #[error(transparent)]
@@ -167,7 +169,9 @@ pub enum RunError {
     #[error(transparent)]
     Migrate(#[from] MigrateError),
     /// The event cannot be run here.
-    #[error("no handler in this program takes event type `{event_type}` in version {version}; the event is untouched")]
+    #[error(
+        "no handler in this program takes event type `{event_type}` in version {version}; the event is untouched"
+    )]
     NoHandler {
         /// Its type.
         event_type: String,

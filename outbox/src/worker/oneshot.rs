@@ -137,8 +137,9 @@ impl<DB: Backend> Outbox<DB> {
             Status::Completed | Status::DeadLetter => return Ok(Some(Processed::Finished(record.status))),
             Status::Pending => {}
         }
-        let handles =
-            |def: &&crate::HandlerDef| def.event_type == record.event_type && def.version >= record.event_version;
+        let handles = |def: &&crate::HandlerDef| {
+            def.event_type == record.event_type && def.version >= record.event_version
+        };
         if check_handler && !self.registry.handlers().iter().any(|def| handles(&def)) {
             return Err(RunError::NoHandler { event_type: record.event_type, version: record.event_version });
         }

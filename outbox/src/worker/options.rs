@@ -62,7 +62,12 @@ impl Default for Options {
 
 impl Options {
     pub(super) fn longest_timeout(&self, registry: &Registry) -> Duration {
-        registry.handlers().iter().map(|def| def.timeout.unwrap_or(self.timeout)).max().unwrap_or(self.timeout)
+        registry
+            .handlers()
+            .iter()
+            .map(|def| def.timeout.unwrap_or(self.timeout))
+            .max()
+            .unwrap_or(self.timeout)
     }
 
     pub(super) fn check(&self, registry: &Registry) -> Result<(), RunError> {
@@ -72,10 +77,16 @@ impl Options {
             return refuse("concurrency", "is 0, which runs nothing: use 1 or more".to_owned());
         }
         if self.poll_interval < Duration::from_millis(1) {
-            return refuse("poll_interval", "is below 1 ms, which would only poll: use 1 ms or more".to_owned());
+            return refuse(
+                "poll_interval",
+                "is below 1 ms, which would only poll: use 1 ms or more".to_owned(),
+            );
         }
         if self.lease < Duration::from_millis(100) {
-            return refuse("lease", "is below 100 ms, which no heartbeat can keep: use some seconds or more".to_owned());
+            return refuse(
+                "lease",
+                "is below 100 ms, which no heartbeat can keep: use some seconds or more".to_owned(),
+            );
         }
         if self.unknown_after.is_some_and(|after| after.is_zero() || after > MAX_UNKNOWN) {
             return refuse("unknown_after", "must be above 0 and at most 90 days".to_owned());

@@ -8,8 +8,8 @@ use tokio::sync::watch;
 use super::hands::Request;
 use super::retry_pause::RetryPause;
 use super::session::Session;
-use crate::backend::data::{Claim, Kind};
 use crate::backend::Backend;
+use crate::backend::data::{Claim, Kind};
 use crate::nudge::{self, Nudges};
 
 /// After an enqueue in this process, looks this long after it: its transaction commits at a time we cannot know.
@@ -62,8 +62,12 @@ pub(super) async fn claim_once<DB: Backend>(
     request.limit = request.limit.min(most);
     let mut claimed = {
         let kinds = kinds_of(&request);
-        let claim =
-            Claim { worker: &session.worker, kinds: &kinds, limit: request.limit, suspects: request.suspects };
+        let claim = Claim {
+            worker: &session.worker,
+            kinds: &kinds,
+            limit: request.limit,
+            suspects: request.suspects,
+        };
         let mut conn = session.setup.claims.acquire().await?;
         DB::claim(session.setup.claims.at(&mut conn), &claim).await?
     };
@@ -94,7 +98,9 @@ async fn recover<DB: Backend>(session: &Session<DB>) {
     };
     match released.await {
         Ok(0) => {}
-        Ok(number) => tracing::warn!(name: "outbox.strays", number, "gave back events whose claim had no answer"),
+        Ok(number) => {
+            tracing::warn!(name: "outbox.strays", number, "gave back events whose claim had no answer")
+        }
         // The next claim fails as well then, and this is tried again after it.
         Err(error) => tracing::debug!(name: "outbox.strays", %error, "could not look for lost claims"),
     }

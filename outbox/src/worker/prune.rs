@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use super::session::Session;
 use super::Retention;
+use super::session::Session;
 use crate::admin::PAGE;
 use crate::backend::Backend;
 use crate::backend::data::{Status, TypeStats, duration_ms};
@@ -69,7 +69,11 @@ fn report_one(of: &TypeStats) {
     }
 }
 
-async fn bury<DB: Backend>(session: &Session<DB>, event_type: &str, after: Duration) -> Result<(), sqlx::Error> {
+async fn bury<DB: Backend>(
+    session: &Session<DB>,
+    event_type: &str,
+    after: Duration,
+) -> Result<(), sqlx::Error> {
     let error = format!("no handler registered for event type '{event_type}'");
     loop {
         let mut conn = session.setup.store.acquire().await?;

@@ -15,7 +15,10 @@ use crate::transition::{Outcome, Policy, Verdict, transition};
 const SETTLE_BATCH: usize = 1000;
 
 /// Writes outcomes until the session closes.
-pub(super) async fn serve<DB: Backend>(session: Arc<Session<DB>>, mut finished: mpsc::UnboundedReceiver<Finished>) {
+pub(super) async fn serve<DB: Backend>(
+    session: Arc<Session<DB>>,
+    mut finished: mpsc::UnboundedReceiver<Finished>,
+) {
     let mut batch = Vec::with_capacity(SETTLE_BATCH);
     loop {
         tokio::select! {
@@ -116,12 +119,14 @@ async fn write_once<DB: Backend>(
     let seqs: Vec<i64> = writes.iter().map(|write| write.settlement.seq).collect();
     let found = DB::reread(session.at(&mut conn), &seqs).await?;
     let found: HashMap<i64, FoundRow> = found.into_iter().map(|row| (row.seq, row)).collect();
-    writes.retain(|write| match judge(write, found.get(&write.settlement.seq), &session.worker, answer_lost) {
-        Some(verdict) => {
-            count_write(session, write, verdict);
-            false
+    writes.retain(|write| {
+        match judge(write, found.get(&write.settlement.seq), &session.worker, answer_lost) {
+            Some(verdict) => {
+                count_write(session, write, verdict);
+                false
+            }
+            None => true,
         }
-        None => true,
     });
     Ok(())
 }
@@ -175,8 +180,15 @@ mod tests {
     use crate::backend::data::{Status, WriteError};
 
     fn write(status: Status, delete: bool) -> Write {
-        let settlement =
-            Settlement { seq: 1, fence: 5, status, attempts: 0, delay_ms: None, error: WriteError::Clear, delete };
+        let settlement = Settlement {
+            seq: 1,
+            fence: 5,
+            status,
+            attempts: 0,
+            delay_ms: None,
+            error: WriteError::Clear,
+            delete,
+        };
         Write { settlement, verdict: Verdict::Completed, timed_out: false, lane: 0 }
     }
 
@@ -206,6 +218,9 @@ mod tests {
         for found in [row(6, Status::Processing, Some("me")), row(5, Status::Processing, Some("other"))] {
             assert_eq!(judge(&completed, Some(&found), "me", true), Some(Verdict::LeaseLost));
         }
-        assert_eq!(judge(&completed, Some(&row(5, Status::Pending, None)), "me", true), Some(Verdict::LeaseLost));
+        assert_eq!(
+            judge(&completed, Some(&row(5, Status::Pending, None)), "me", true),
+            Some(Verdict::LeaseLost)
+        );
     }
 }
