@@ -26,7 +26,9 @@ pub enum PayloadError {
     #[error("the payload nests deeper than {MAX_DEPTH} levels")]
     TooDeep,
     /// Too large.
-    #[error("the payload is larger than {MAX_PAYLOAD_BYTES} bytes of JSON; store it elsewhere and enqueue its address")]
+    #[error(
+        "the payload is larger than {MAX_PAYLOAD_BYTES} bytes of JSON; store it elsewhere and enqueue its address"
+    )]
     TooLarge,
     /// `\u0000` or half a surrogate pair, on a database that cannot store or query it.
     #[error("the payload holds {0}, which this database cannot query; remove it or encode the value")]
@@ -191,7 +193,11 @@ impl Formatter for &mut Guard {
         CompactFormatter.end_object(writer)
     }
 
-    fn write_raw_fragment<W: ?Sized + io::Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
+    fn write_raw_fragment<W: ?Sized + io::Write>(
+        &mut self,
+        writer: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
         self.check(depth_exceeds(fragment, MAX_DEPTH.saturating_sub(self.depth)))?;
         CompactFormatter.write_raw_fragment(writer, fragment)
     }
@@ -250,7 +256,8 @@ mod tests {
     #[test]
     fn what_cannot_be_queried_is_seen() {
         assert_eq!(unqueryable(r#"{"a":"b\u0000c"}"#), Some("the character NUL"));
-        for half in [r#""\ud800""#, r#""\udc00""#, r#""\ud800x""#, r#""\ud800\n""#, r#""\ud800\ud800\udc00""#] {
+        for half in [r#""\ud800""#, r#""\udc00""#, r#""\ud800x""#, r#""\ud800\n""#, r#""\ud800\ud800\udc00""#]
+        {
             assert_eq!(unqueryable(half), Some("half a surrogate pair"), "{half}");
         }
         for fine in [r#""\ud83d\ude00""#, r#""\\u0000""#, r#""a\"\\""#, "\"é\"", r#""\\\\ud800""#] {

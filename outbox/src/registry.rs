@@ -167,7 +167,11 @@ impl Registry {
             .filter(|name| !self.handlers.iter().any(|def| def.event_type == name.as_str()))
             .map(String::as_str)
             .collect();
-        if missing.is_empty() { Ok(()) } else { Err(RegistryError::NotLinked { event_types: missing.join("`, `") }) }
+        if missing.is_empty() {
+            Ok(())
+        } else {
+            Err(RegistryError::NotLinked { event_types: missing.join("`, `") })
+        }
     }
 
     fn check_duplicates(&self) -> Result<(), RegistryError> {
@@ -223,7 +227,9 @@ pub enum RegistryError {
     )]
     NoHandlers,
     /// Two handlers for one event type.
-    #[error("two handlers for event type `{event_type}`: {first} and {second}; an event type has one handler, remove one")]
+    #[error(
+        "two handlers for event type `{event_type}`: {first} and {second}; an event type has one handler, remove one"
+    )]
     TwoHandlers {
         /// The event type.
         event_type: String,
