@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Functions for tests/run and .ci/run. To be sourced by bash.
 
 say() { printf '\n==> %s\n' "$*"; }

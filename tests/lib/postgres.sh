@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # A private PostgreSQL server for the tests. To be sourced by bash, after common.sh.
 #
 #   postgres_start   installs PostgreSQL if it is missing, starts a server, exports TEST_POSTGRES_URL

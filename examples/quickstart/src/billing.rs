@@ -81,12 +81,12 @@ pub(crate) async fn open(file: &str) -> Result<Outbox<Db>, Box<dyn Error>> {
 
 /// What a faulty program in another language might enqueue: an order that is none.
 pub(crate) async fn insert_poison(outbox: &Outbox<Db>) -> Result<(), sqlx::Error> {
-    sqlx::query("INSERT INTO outbox_event (id, event_type, payload) VALUES ($1, $2, $3)")
-        .bind(outbox::EventId::new().as_uuid())
-        .bind("billing.order_placed")
-        .bind(r#"{"order": "three apples, please"}"#)
-        .execute(outbox.pool())
-        .await?;
+    sqlx::query(
+        r#"INSERT INTO outbox_event (id, event_type, payload)
+           VALUES ('0a0b0c0d-0000-4000-8000-000000000001', 'billing.order_placed', '{"order": "three apples, please"}')"#,
+    )
+    .execute(outbox.pool())
+    .await?;
     Ok(())
 }
 

@@ -47,10 +47,14 @@ async fn until_nothing_is_pending(outbox: &outbox::Outbox<Db>) -> Result<(), Box
     loop {
         ticks.tick().await;
         let stats = outbox.stats().await?;
-        let left: u64 = stats.event_types.iter().map(|t| t.pending + t.scheduled + t.processing).sum();
-        println!("{left:>4} events to go");
-        if left == 0 {
+        if stats.is_idle() {
             return Ok(());
+        }
+        for of in stats.event_types {
+            println!(
+                "{}: {} due, {} wait for a retry, {} running",
+                of.event_type, of.due, of.scheduled, of.processing
+            );
         }
     }
 }

@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use axum::{Json, Router};
-use outbox::{HandlerResult, ResultExt};
+use outbox::{HandlerError, HandlerResult};
 use tokio::net::TcpListener;
 
 use crate::billing::{Order, REFUSED_CUSTOMER};
@@ -31,7 +31,7 @@ impl Client {
         let response = request.send().await?;
         if response.status() == StatusCode::PAYMENT_REQUIRED {
             // No retry makes this card a good one: a dead letter at once.
-            return Ok(Err(format!("the card of {} is refused", order.customer)).permanent()?);
+            return Err(HandlerError::permanent(format!("the card of {} is refused", order.customer)).into());
         }
         response.error_for_status()?; // any other error is tried again
         Ok(())
@@ -98,7 +98,7 @@ async fn charge(
     let calls = book.calls.entry(order.id).or_default();
     *calls += 1;
     // Decided by the order and not by the moment, so that every run sees the same failures.
-    let mood = fastrand::Rng::with_seed(SEED ^ (order.id as u64) << 32 ^ *calls).u8(0..100);
+    let mood = fastrand::Rng::with_seed(SEED ^ (order.id.unsigned_abs() << 32) ^ *calls).u8(0..100);
 
     if order.customer == REFUSED_CUSTOMER {
         book.refused += 1;

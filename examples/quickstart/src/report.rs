@@ -44,7 +44,10 @@ impl Report {
             placed: placed.len(),
             rolled_back: rolled_back.len(),
             events,
-            dead_letters: dead.into_iter().map(|dead| format!("{}  {}", dead.id, dead.last_error)).collect(),
+            dead_letters: dead
+                .into_iter()
+                .map(|dead| format!("{}  {}", dead.id, dead.last_error.unwrap_or_default()))
+                .collect(),
             book: book.clone(),
             problems,
         })
@@ -76,18 +79,19 @@ fn charge_problems(placed: &[Order], book: &Book) -> Vec<String> {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let book = &self.book;
-        let mut row = |what: &str, count: u64, note: &str| writeln!(f, "{what:<28}{count:>6}  {note}");
-        row("orders placed", self.placed as u64, "order and event committed together")?;
-        row("orders rolled back", self.rolled_back as u64, "over the credit limit: neither order nor event")?;
+        let mut row =
+            |what: &str, count: &dyn fmt::Display, note: &str| writeln!(f, "{what:<26}{count:>6}  {note}");
+        row("orders placed", &self.placed, "order and event committed together")?;
+        row("orders rolled back", &self.rolled_back, "over the credit limit: neither order nor event")?;
         for (status, count, attempts) in &self.events {
-            row(&format!("events {status}"), *count as u64, &format!("{attempts} failed attempts"))?;
+            row(&format!("events {status}"), count, &format!("{attempts} failed attempts"))?;
         }
-        row("provider calls", book.calls(), "")?;
-        row("  answered with an error", book.failed, "some of them after the charge was made")?;
-        row("  refused", book.refused, &format!("the card of {REFUSED_CUSTOMER}"))?;
-        row("  repeated", book.repeated, "known by their idempotency key, not charged again")?;
+        row("provider calls", &book.calls(), "")?;
+        row("  answered with an error", &book.failed, "some of them after the charge was made")?;
+        row("  refused", &book.refused, &format!("the card of {REFUSED_CUSTOMER}"))?;
+        row("  repeated", &book.repeated, "known by their idempotency key, not charged again")?;
         let verdict = if self.problems.is_empty() { "each exactly once" } else { "WRONG, see below" };
-        row("charges made", book.charges.len() as u64, verdict)?;
+        row("charges made", &book.charges.len(), verdict)?;
         writeln!(f, "\ndead letters, for a person to decide:")?;
         for dead in &self.dead_letters {
             writeln!(f, "  {dead}")?;

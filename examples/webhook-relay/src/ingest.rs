@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use outbox::{Event, EventId, Outbox};
+use outbox::{Event, Outbox};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use sqlx::{Sqlite, Transaction};
@@ -58,7 +58,7 @@ async fn receive(outbox: &Outbox<Sqlite>, id: &str, line: &Line) -> Result<bool,
     Ok(true)
 }
 
-async fn enqueue(tx: &mut Transaction<'_, Sqlite>, id: &str, line: &Line) -> Result<EventId, Box<dyn Error>> {
+async fn enqueue(tx: &mut Transaction<'_, Sqlite>, id: &str, line: &Line) -> Result<(), Box<dyn Error>> {
     let body = line.payload.get();
     match line.event.as_str() {
         "check_run" => enqueue_as::<CheckRunEvent>(tx, id, body).await,
@@ -81,9 +81,10 @@ async fn enqueue_as<E: Event>(
     tx: &mut Transaction<'_, Sqlite>,
     id: &str,
     body: &str,
-) -> Result<EventId, Box<dyn Error>> {
+) -> Result<(), Box<dyn Error>> {
     let event: E = serde_json::from_str(body).map_err(|error| format!("delivery {id}: {error}"))?;
-    Ok(outbox::enqueue::<E>(tx, event).header("delivery", id).await?)
+    outbox::enqueue::<E>(tx, event).header("delivery", id).await?;
+    Ok(())
 }
 
 pub(crate) async fn print_committed(outbox: &Outbox<Sqlite>) -> Result<(), Box<dyn Error>> {

@@ -30,12 +30,12 @@ async fn progress(outbox: &Outbox<Sqlite>, until_done: bool) -> Result<(), Box<d
         ticks.tick().await;
         let stats = outbox.stats().await?;
         let sum = |count: fn(&outbox::TypeStats) -> u64| stats.event_types.iter().map(count).sum::<u64>();
-        let now = (sum(|t| t.pending + t.scheduled), sum(|t| t.processing), sum(|t| t.dead_letter));
+        let now = (sum(|of| of.due + of.scheduled), sum(|of| of.processing), sum(|of| of.dead_letter));
         if last.replace(now) != Some(now) {
             let (waiting, running, dead) = now;
             println!("{waiting:>4} waiting, {running:>2} in flight, {dead} dead letters");
         }
-        if until_done && now.0 + now.1 == 0 {
+        if until_done && stats.is_idle() {
             return Ok(());
         }
     }
