@@ -50,7 +50,7 @@ impl Parse for Signature {
         };
         check_payload(&payload)?;
         let extractors: Vec<Type> = types.collect();
-        extractors.iter().try_for_each(|ty| refuse_impl(ty))?;
+        extractors.iter().try_for_each(refuse_impl)?;
         let cfgs = attributes.into_iter().filter(|attribute| attribute.path().is_ident("cfg")).collect();
         Ok(Self { cfgs, name, payload, extractors, output })
     }
@@ -104,7 +104,7 @@ impl Parse for Parameter {
         input.call(Attribute::parse_outer)?;
         refuse_self(input)?;
         let mut pattern = TokenStream::new();
-        while !(input.peek(Token![:]) && !input.peek(Token![::])) {
+        while !input.peek(Token![:]) || input.peek(Token![::]) {
             if input.peek(Token![::]) {
                 input.parse::<Token![::]>()?;
             } else if input.peek(Token![...]) {

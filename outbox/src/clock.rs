@@ -24,6 +24,7 @@ const SYSTEM: i64 = i64::MIN;
 /// # }
 /// ```
 #[derive(Clone, Debug)]
+#[cfg_attr(not(feature = "testing"), expect(unreachable_pub, reason = "exported for tests"))]
 pub struct Clock(Arc<AtomicI64>);
 
 impl Clock {

@@ -254,8 +254,12 @@ impl Hands {
     }
 
     /// An event is settled, or not ours to settle.
-    pub(super) fn settled(&mut self, seq: i64) {
-        if let Some(held) = self.held.remove(&seq) {
+    ///
+    /// The fence tells a claim that is given back from an earlier run of the same event that has not ended here.
+    pub(super) fn settled(&mut self, seq: i64, fence: i64) {
+        if self.held.get(&seq).is_some_and(|held| held.fence == fence)
+            && let Some(held) = self.held.remove(&seq)
+        {
             self.suspects -= usize::from(held.suspect);
         }
     }
@@ -303,24 +307,20 @@ impl Hands {
         self.held.iter().map(|(seq, held)| (*seq, held.fence)).collect()
     }
 
-    /// Leases that are not ours any more: runs are stopped, what waits is dropped.
-    pub(super) fn lose(&mut self, seqs: &[i64]) {
-        let mut waiting = HashSet::new();
-        for seq in seqs {
-            match self.held.get(seq) {
-                Some(held) if held.running => drop(held.stop.send(Stop::LeaseLost)),
-                Some(_) => drop(waiting.insert(*seq)),
-                None => {}
-            }
+    /// Leases that are not ours any more: runs are stopped, and what waits is taken out.
+    pub(super) fn lose(&mut self, seqs: &[i64]) -> Vec<Claimed> {
+        let lost: HashSet<i64> = seqs.iter().copied().collect();
+        for held in lost.iter().filter_map(|seq| self.held.get(seq)).filter(|held| held.running) {
+            held.stop.send_replace(Stop::LeaseLost);
         }
-        if waiting.is_empty() {
-            return;
-        }
+        let mut dropped = Vec::new();
         for lane in &mut self.lanes {
-            let before = lane.queue.len();
-            lane.queue.retain(|(claimed, _)| !waiting.contains(&claimed.seq));
-            self.queued -= before - lane.queue.len();
+            let (out, keep) = lane.queue.drain(..).partition(|(claimed, _)| lost.contains(&claimed.seq));
+            lane.queue = keep;
+            dropped.extend(VecDeque::into_iter(out).map(|(claimed, _)| claimed));
         }
+        self.queued -= dropped.len();
+        dropped
     }
 
     /// Stops every run.

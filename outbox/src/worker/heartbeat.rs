@@ -40,7 +40,7 @@ async fn serve<DB: Backend>(session: &Session<DB>) {
             Ok(Ok(Some(lost))) => {
                 renewed = sent;
                 wait = interval;
-                session.hands().lose(&lost);
+                session.lose_some(&lost);
             }
             Ok(Ok(None)) => {
                 session.lose("this worker was declared dead: its heartbeat came too late");

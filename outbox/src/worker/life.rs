@@ -92,6 +92,7 @@ async fn live<DB: Backend>(
     services.spawn(every(Arc::clone(session), Service::Reap));
     services.spawn(every(Arc::clone(session), Service::Prune));
     let end = tokio::select! {
+        biased;
         () = stop.cancelled() => Ok(End::Shutdown),
         () = session.over.cancelled() => Ok(End::LeaseLost),
         // They end only after the two above.
@@ -109,7 +110,6 @@ async fn live<DB: Backend>(
     // A service that waits for the database is left to it: it writes nothing that its guard does not allow.
     services.detach_all();
     drop(settling);
-    // The end of the select may have raced with a lease that was lost meanwhile: then the runs are gone, too.
     end
 }
 

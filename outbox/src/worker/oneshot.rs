@@ -94,7 +94,7 @@ impl<DB: Backend> Outbox<DB> {
     /// # Errors
     /// [`RunError`]; before any statement where the options or the handlers are wrong.
     pub async fn process_batch(&self, options: BatchOptions) -> Result<Counts, RunError> {
-        let worker = Options::default();
+        let worker = Options::for_one_shot(&self.registry);
         self.registry.check(&self.states, &[])?;
         worker.check(&self.registry)?;
         let deadline = Deadline::new(options, worker.longest_timeout(&self.registry))?;
@@ -109,7 +109,7 @@ impl<DB: Backend> Outbox<DB> {
     /// # Errors
     /// [`RunError::NoHandler`] for a type, or a version, that no handler here takes; the row is untouched.
     pub async fn process_event(&self, id: EventId) -> Result<Processed, RunError> {
-        let worker = Options::default();
+        let worker = Options::for_one_shot(&self.registry);
         self.registry.check(&self.states, &[])?;
         worker.check(&self.registry)?;
         // Looked at first: most answers need no worker.

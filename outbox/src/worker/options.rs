@@ -61,6 +61,14 @@ impl Default for Options {
 }
 
 impl Options {
+    /// For one-shot calls, which set nothing: a stuck threshold that suits the longest handler.
+    pub(super) fn for_one_shot(registry: &Registry) -> Self {
+        let mut options = Self::default();
+        let needed = PREFETCH_WAIT + options.longest_timeout(registry) + options.grace;
+        options.stuck_after = options.stuck_after.max(needed.saturating_mul(2));
+        options
+    }
+
     pub(super) fn longest_timeout(&self, registry: &Registry) -> Duration {
         registry
             .handlers()

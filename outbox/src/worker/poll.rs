@@ -17,15 +17,17 @@ const SOON_MS: [u64; 5] = [1, 1, 2, 4, 8];
 
 /// Claims until the session drains.
 pub(super) async fn serve<DB: Backend>(session: Arc<Session<DB>>) {
-    let mut pace = Pace::new(session.setup.options.poll_interval);
+    let interval = session.setup.options.poll_interval;
+    let mut pace = Pace::new(interval);
     let mut pause = RetryPause::default();
+    // Whether it is time to look at types that the last claim left empty, too.
     let mut look_again = true;
     while !session.draining.is_cancelled() && !session.over.is_cancelled() {
         session.take_back(false);
         match claim_once(&session, look_again, usize::MAX).await {
             Ok(Some(claimed)) => {
                 pause.reset();
-                pace.found(claimed > 0);
+                pace.looked(claimed > 0);
                 look_again = false;
                 continue;
             }
@@ -39,13 +41,15 @@ pub(super) async fn serve<DB: Backend>(session: Arc<Session<DB>>) {
                 continue;
             }
         }
-        look_again = tokio::select! {
+        tokio::select! {
             () = session.draining.cancelled() => break,
             () = session.over.cancelled() => break,
-            // Room was made: only the types that had more are worth a claim.
-            () = session.wake.notified() => false,
-            () = pace.wait() => true,
-        };
+            // Room was made: a claim, if a type had more than came.
+            () = session.wake.notified() => {}
+            () = pace.wait(), if !look_again => look_again = true,
+            // There was no room to look; what waits too long in memory is to go back all the same.
+            () = tokio::time::sleep(interval), if look_again => {}
+        }
     }
 }
 
@@ -117,6 +121,7 @@ async fn sleep_unless_draining<DB: Backend>(session: &Session<DB>, wait: Duratio
 /// When to look at the database again.
 struct Pace {
     interval: Duration,
+    due: Instant,
     nudges: watch::Receiver<Nudges>,
     heard: Nudges,
     soon: std::slice::Iter<'static, u64>,
@@ -126,31 +131,31 @@ impl Pace {
     fn new(interval: Duration) -> Self {
         let nudges = nudge::listen();
         let heard = *nudges.borrow();
-        Self { interval, nudges, heard, soon: [].iter() }
+        Self { interval, due: Instant::now(), nudges, heard, soon: [].iter() }
     }
 
-    /// What was announced has come.
-    fn found(&mut self, any: bool) {
-        if any {
+    /// A look was taken; what was announced may have come with it.
+    fn looked(&mut self, found: bool) {
+        if found {
             self.soon = [].iter();
         }
-    }
-
-    async fn wait(&mut self) {
         let wait = match self.soon.next() {
             Some(ms) => Duration::from_millis(*ms),
             // Jitter: processes that started together do not poll together.
             None => self.interval.mul_f64(0.8 + 0.4 * fastrand::f64()),
         };
-        let deadline = tokio::time::Instant::now() + wait;
+        self.due = Instant::now() + wait;
+    }
+
+    /// Until the next look is due.
+    async fn wait(&mut self) {
         loop {
             tokio::select! {
-                () = tokio::time::sleep_until(deadline) => return,
+                () = tokio::time::sleep_until(self.due.into()) => return,
                 changed = self.nudges.changed() => {
                     if changed.is_err() {
                         // The sender is a static and never goes; the timer is enough without it.
-                        tokio::time::sleep_until(deadline).await;
-                        return;
+                        return tokio::time::sleep_until(self.due.into()).await;
                     }
                 }
             }
@@ -161,13 +166,9 @@ impl Pace {
                 return;
             }
             if soon {
-                let mut soon = SOON_MS.iter();
-                let first = soon.next().map_or(Duration::ZERO, |ms| Duration::from_millis(*ms));
-                self.soon = soon;
-                if tokio::time::Instant::now() + first < deadline {
-                    tokio::time::sleep(first).await;
-                    return;
-                }
+                self.soon = SOON_MS.iter();
+                let first = self.soon.next().map_or(Duration::ZERO, |ms| Duration::from_millis(*ms));
+                self.due = self.due.min(Instant::now() + first);
             }
         }
     }

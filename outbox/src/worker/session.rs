@@ -155,12 +155,9 @@ impl<DB: Backend> Session<DB> {
         self.pump();
     }
 
-    /// Starts what has a slot.
+    /// Starts what has a slot. Nothing starts any more once the session drains.
     pub(super) fn pump(self: &Arc<Self>) {
-        if self.over.is_cancelled() {
-            return;
-        }
-        loop {
+        while !self.draining.is_cancelled() && !self.over.is_cancelled() {
             let Some(start) = self.hands().next() else { return };
             tokio::spawn(execute::execute(Arc::clone(self), start));
         }
@@ -189,10 +186,10 @@ impl<DB: Backend> Session<DB> {
     }
 
     fn hand_on(&self, finished: Finished) {
-        let seq = finished.lease.seq;
+        let Lease { seq, fence, .. } = finished.lease;
         if self.finished.send(finished).is_err() {
             // The session has closed: its lease is lost, or its grace time is over.
-            self.hands().settled(seq);
+            self.hands().settled(seq, fence);
         }
     }
 
@@ -206,6 +203,14 @@ impl<DB: Backend> Session<DB> {
         let back = self.hands().take_back(all, Instant::now());
         for event in &back {
             self.give_back(event, Outcome::Released);
+        }
+    }
+
+    /// Single leases are lost: their runs are stopped, and what of them waits is dropped.
+    pub(super) fn lose_some(&self, seqs: &[i64]) {
+        let dropped = self.hands().lose(seqs);
+        for event in &dropped {
+            self.give_back(event, Outcome::Lost);
         }
     }
 
@@ -228,9 +233,11 @@ impl<DB: Backend> Session<DB> {
 
     /// Waits until this holds for what is in hand, or the time is over; whether it holds.
     pub(super) async fn wait_until(&self, limit: Duration, holds: impl Fn(&Hands) -> bool) -> bool {
+        // The wake may go to another waiter; a look now and then costs nothing.
+        const LOOK: Duration = Duration::from_millis(20);
         let waiting = async {
             while !holds(&self.hands()) {
-                self.wake.notified().await;
+                drop(tokio::time::timeout(LOOK, self.wake.notified()).await);
             }
         };
         tokio::time::timeout(limit, waiting).await.is_ok()

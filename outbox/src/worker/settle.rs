@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 
@@ -14,12 +15,16 @@ use crate::transition::{Outcome, Policy, Verdict, transition};
 /// How many outcomes one statement writes at most.
 const SETTLE_BATCH: usize = 1000;
 
+/// How long rows that somebody else had locked wait for the next batch, when none comes by itself.
+const LOCKED_PAUSE: Duration = Duration::from_millis(20);
+
 /// Writes outcomes until the session closes.
 pub(super) async fn serve<DB: Backend>(
     session: Arc<Session<DB>>,
     mut finished: mpsc::UnboundedReceiver<Finished>,
 ) {
     let mut batch = Vec::with_capacity(SETTLE_BATCH);
+    let mut writes = Vec::new();
     loop {
         tokio::select! {
             biased;
@@ -29,8 +34,9 @@ pub(super) async fn serve<DB: Backend>(
                 }
             }
             () = session.closed.cancelled() => return,
+            () = tokio::time::sleep(LOCKED_PAUSE), if !writes.is_empty() => {}
         }
-        let mut writes = decide(&session, &mut batch);
+        writes.append(&mut decide(&session, &mut batch));
         write_all(&session, &mut writes).await;
         session.wake.notify_one();
     }
@@ -57,26 +63,33 @@ fn decide<DB: Backend>(session: &Session<DB>, batch: &mut Vec<Finished>) -> Vec<
         let (verdict, settlement) = transition(lease, outcome, policy, fastrand::f64());
         match settlement {
             Some(settlement) => writes.push(Write { settlement, verdict, timed_out, lane }),
-            None => count(session, lease.seq, verdict, timed_out),
+            None => {
+                session.setup.tally.add(verdict, timed_out);
+                session.hands().settled(lease.seq, lease.fence);
+            }
         }
     }
     writes
 }
 
-/// Writes until all is written, or the lease is lost. A write that failed is never given up before that, and what
-/// it meant is never changed.
+/// Writes the batch. A write that failed is never given up before the lease is lost, and what it meant is never
+/// changed. What remains in `writes` is ours, and somebody else had it locked: it goes with the next batch.
 async fn write_all<DB: Backend>(session: &Session<DB>, writes: &mut Vec<Write>) {
     let mut pause = RetryPause::default();
     let mut answer_lost = false;
-    while !writes.is_empty() {
-        let over = session.over.is_cancelled();
+    loop {
+        let last_try = session.over.is_cancelled() || session.closed.is_cancelled();
         match write_once(session, writes, answer_lost).await {
-            Ok(()) => {}
-            Err(error) if over => {
-                tracing::error!(name: "outbox.settle", %error, number = writes.len(), "outcomes were not written before the lease was lost");
+            Ok(()) => break,
+            Err(error) if last_try => {
+                tracing::error!(
+                    name: "outbox.settle", %error, number = writes.len(),
+                    "outcomes were not written before the lease was lost; their events will run again"
+                );
                 for write in writes.drain(..) {
-                    count(session, write.settlement.seq, Verdict::LeaseLost, write.timed_out);
+                    count(session, &write.settlement, Verdict::LeaseLost, write.timed_out);
                 }
+                break;
             }
             Err(error) => {
                 answer_lost = true;
@@ -85,6 +98,7 @@ async fn write_all<DB: Backend>(session: &Session<DB>, writes: &mut Vec<Write>) 
                 tracing::warn!(name: "outbox.settle", %error, number = writes.len(), retry_in = ?wait, "writing outcomes failed");
                 tokio::select! {
                     () = session.over.cancelled() => {}
+                    () = session.closed.cancelled() => {}
                     () = tokio::time::sleep(wait) => {}
                 }
             }
@@ -150,7 +164,7 @@ fn judge(write: &Write, found: Option<&FoundRow>, worker: &str, answer_lost: boo
 }
 
 fn count_write<DB: Backend>(session: &Session<DB>, write: &Write, verdict: Verdict) {
-    count(session, write.settlement.seq, verdict, write.timed_out);
+    count(session, &write.settlement, verdict, write.timed_out);
     let handler = &session.setup.outbox.registry.handlers()[write.lane];
     let (seq, attempts, error) = (write.settlement.seq, write.settlement.attempts, &write.settlement.error);
     match verdict {
@@ -169,9 +183,9 @@ fn count_write<DB: Backend>(session: &Session<DB>, write: &Write, verdict: Verdi
     }
 }
 
-fn count<DB: Backend>(session: &Session<DB>, seq: i64, verdict: Verdict, timed_out: bool) {
+fn count<DB: Backend>(session: &Session<DB>, settlement: &Settlement, verdict: Verdict, timed_out: bool) {
     session.setup.tally.add(verdict, timed_out);
-    session.hands().settled(seq);
+    session.hands().settled(settlement.seq, settlement.fence);
 }
 
 #[cfg(test)]
