@@ -1,0 +1,12 @@
+//! The behaviour contract, row by row: one suite that every database runs.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
+
+mod enqueue;
+mod fixture;
+mod leases;
+mod oneshot;
+mod order;
+mod running;
+mod suite;
+
+mod sqlite;

@@ -1,0 +1,38 @@
+use std::time::Duration;
+
+use outbox::Outbox;
+use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
+use sqlx::{AssertSqlSafe, Pool, Sqlite};
+
+use crate::fixture::{Fresh, Harness};
+
+impl Harness for Sqlite {
+    async fn fresh() -> Fresh<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let options = SqliteConnectOptions::new()
+            .filename(folder.path().join("test.db"))
+            .create_if_missing(true)
+            .busy_timeout(Duration::from_secs(10));
+        let pool = SqlitePoolOptions::new().max_connections(8).connect_with(options).await.unwrap();
+        Fresh { outbox: Outbox::new(pool), keep: Box::new(folder) }
+    }
+
+    async fn sql(pool: &Pool<Self>, statement: String) -> u64 {
+        sqlx::raw_sql(AssertSqlSafe(statement)).execute(pool).await.unwrap().rows_affected()
+    }
+
+    async fn count(pool: &Pool<Self>, query: &str) -> i64 {
+        sqlx::query_scalar(AssertSqlSafe(query)).fetch_one(pool).await.unwrap()
+    }
+
+    fn time(ms: i64) -> String {
+        ms.to_string()
+    }
+
+    const BREAK_WRITES: &str = "CREATE TRIGGER broken BEFORE UPDATE ON outbox_event WHEN OLD.status = 'processing' \
+                                BEGIN SELECT RAISE(ABORT, 'broken by the test'); END";
+    const MEND_WRITES: &str = "DROP TRIGGER broken";
+    const LOCKS_ROWS: bool = false;
+}
+
+crate::suite::suite!(sqlite, sqlx::Sqlite);

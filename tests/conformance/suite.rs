@@ -1,0 +1,41 @@
+//! Every case, once. A backend runs them all by naming itself.
+
+macro_rules! suite {
+    ($backend:ident, $db:ty) => {
+        mod $backend {
+            crate::suite::cases! { $db, enqueue:
+                e01_commit_stores_a_pending_event, e02_rollback_leaves_no_row, e03_nothing_is_seen_before_the_commit,
+                e05_every_value_comes_back_equal, e05_what_would_not_come_back_is_refused_before_any_sql,
+                e06_what_cannot_be_stored_or_queried_is_refused_before_any_sql,
+                e07_sequence_numbers_are_distinct_and_increase, e08_a_transaction_that_commits_last_is_not_skipped,
+                e09_attempts_are_given_by_call_constant_or_default, e10_an_event_waits_for_its_time,
+                e11_a_dedup_key_is_stored_once, e12_an_id_of_ones_own_is_stored_once, e_headers_reach_the_handler,
+                e_a_plain_insert_is_an_enqueue,
+            }
+            crate::suite::cases! { $db, running:
+                r01_success_completes_and_spends_nothing, r02_a_running_event_is_processing_and_knows_its_attempts,
+                r03_r04_r05_a_failure_backs_off_until_the_last, r06_a_panic_is_a_failure_and_the_rest_goes_on,
+                r07_a_timeout_drops_the_future_and_spends_an_attempt,
+                r08_a_handler_that_blocks_its_thread_keeps_its_event,
+                r09_an_unknown_type_is_left_alone_and_reported, r09_an_unknown_type_is_buried_by_policy_alone,
+                r10_a_newer_version_is_left_alone,
+                r11_what_does_not_decode_is_a_dead_letter_and_its_neighbours_run, r11_ten_in_a_row_rest_the_type,
+                r12_an_error_text_is_whole_scrubbed_and_cut, r13_r14_a_handler_steers_what_follows,
+                r15_outcomes_are_written_once_the_database_takes_them, r16_a_follow_up_runs_in_the_same_batch,
+                r17_spent_attempts_still_get_their_run, r_completed_rows_can_go_at_once,
+                r_what_a_program_lacks_is_said_before_anything_is_claimed, r_a_schema_may_have_any_name,
+            }
+        }
+    };
+}
+pub(crate) use suite;
+
+macro_rules! cases {
+    ($db:ty, $group:ident: $($case:ident),* $(,)?) => {
+        $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+        async fn $case() {
+            crate::$group::$case::<$db>().await;
+        })*
+    };
+}
+pub(crate) use cases;

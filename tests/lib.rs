@@ -1,0 +1,1 @@
+//! The tests of `outbox`: see `conformance` for the contract, one suite for every database.
