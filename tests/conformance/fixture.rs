@@ -11,7 +11,7 @@ use outbox::{
     Registry, State, outbox_handler,
 };
 use serde::{Deserialize, Serialize};
-use sqlx::Pool;
+use sqlx::{Pool, Transaction};
 
 /// A database that a case has for itself.
 pub struct Fresh<DB: Backend> {
@@ -36,6 +36,8 @@ pub trait Harness: Backend {
     const MEND_WRITES: &str;
     /// Whether a transaction locks single rows.
     const LOCKS_ROWS: bool;
+    /// Locks one event's row in somebody's transaction, where rows are locked.
+    fn lock_row(tx: &mut Transaction<'static, Self>, id: EventId) -> impl Future<Output = ()> + Send;
 }
 
 /// The payload of most cases.

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
-use outbox::Outbox;
+use outbox::{EventId, Outbox};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
-use sqlx::{AssertSqlSafe, Pool, Sqlite};
+use sqlx::{AssertSqlSafe, Pool, Sqlite, Transaction};
 
 use crate::fixture::{Fresh, Harness};
 
@@ -33,6 +33,10 @@ impl Harness for Sqlite {
                                 BEGIN SELECT RAISE(ABORT, 'broken by the test'); END";
     const MEND_WRITES: &str = "DROP TRIGGER broken";
     const LOCKS_ROWS: bool = false;
+
+    async fn lock_row(_: &mut Transaction<'static, Self>, _: EventId) {
+        unreachable!("SQLite locks the database")
+    }
 }
 
 crate::suite::suite!(sqlite, sqlx::Sqlite);

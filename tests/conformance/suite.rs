@@ -25,6 +25,20 @@ macro_rules! suite {
                 r17_spent_attempts_still_get_their_run, r_completed_rows_can_go_at_once,
                 r_what_a_program_lacks_is_said_before_anything_is_claimed, r_a_schema_may_have_any_name,
             }
+            crate::suite::cases! { $db, leases:
+                l01_every_claim_raises_the_fence, l01_an_outcome_is_guarded_by_fence_owner_and_status,
+                l02_a_lost_lease_cancels_the_handler,
+                l02_a_worker_that_was_declared_dead_comes_back_under_a_new_id,
+                l03_a_row_that_is_gone_or_finished_by_others_is_a_lost_lease,
+                l04_a_dead_workers_events_come_back_unspent_and_alone,
+                l04_a_second_crash_spends_an_attempt_until_it_is_a_dead_letter,
+                l05_an_event_held_past_the_stuck_threshold_spends_an_attempt,
+                l06_a_live_workers_event_is_never_reaped, l07_a_row_without_owner_or_time_is_freed,
+                l08_the_reaper_takes_everything_page_by_page, l08_a_completed_event_is_never_reaped,
+                l09_two_claimers_never_get_the_same_event, l10_a_row_that_somebody_locks_is_passed_over,
+                l11_shutdown_waits_for_what_runs_and_starts_nothing,
+                l11_after_the_grace_time_running_events_go_back_unspent,
+            }
         }
     };
 }
