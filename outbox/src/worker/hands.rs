@@ -261,6 +261,10 @@ impl Hands {
             && let Some(held) = self.held.remove(&seq)
         {
             self.suspects -= usize::from(held.suspect);
+            if held.suspect {
+                // The next one may be claimed now; the last claim was not allowed to see it.
+                self.lanes.iter_mut().for_each(|lane| lane.dry = false);
+            }
         }
     }
 

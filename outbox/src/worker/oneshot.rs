@@ -206,10 +206,11 @@ impl<DB: Backend> OneShot<DB> {
         reap::run_once(&self.session).await?;
         let mut left = batch_size;
         while left > 0 && !deadline.is_over() && !self.session.over.is_cancelled() {
+            // Asked before the claim: what ends meanwhile may have enqueued what comes next, or held back a suspect.
+            let busy = self.session.hands().len() > 0;
             match poll::claim_once(&self.session, true, left).await? {
                 Some(claimed) if claimed > 0 => left -= claimed,
-                // A handler that still runs may enqueue what comes next.
-                _ if self.session.hands().len() > 0 => self.session.wake.notified().await,
+                _ if busy => self.session.wait_for_progress().await,
                 _ => break,
             }
         }

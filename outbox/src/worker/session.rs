@@ -231,13 +231,17 @@ impl<DB: Backend> Session<DB> {
         self.stalled.load(Ordering::Acquire)
     }
 
+    /// Waits until a run ends or an outcome is written; not long, since the news may have come before the wait.
+    pub(super) async fn wait_for_progress(&self) {
+        const LOOK: Duration = Duration::from_millis(20);
+        drop(tokio::time::timeout(LOOK, self.wake.notified()).await);
+    }
+
     /// Waits until this holds for what is in hand, or the time is over; whether it holds.
     pub(super) async fn wait_until(&self, limit: Duration, holds: impl Fn(&Hands) -> bool) -> bool {
-        // The wake may go to another waiter; a look now and then costs nothing.
-        const LOOK: Duration = Duration::from_millis(20);
         let waiting = async {
             while !holds(&self.hands()) {
-                drop(tokio::time::timeout(LOOK, self.wake.notified()).await);
+                self.wait_for_progress().await;
             }
         };
         tokio::time::timeout(limit, waiting).await.is_ok()

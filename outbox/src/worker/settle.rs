@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use super::retry_pause::RetryPause;
 use super::session::{Finished, Session};
 use crate::backend::Backend;
-use crate::backend::data::{FoundRow, Settlement};
+use crate::backend::data::{FoundRow, Settlement, Status};
 use crate::transition::{Outcome, Policy, Verdict, transition};
 
 /// How many outcomes one statement writes at most.
@@ -155,7 +155,7 @@ fn judge(write: &Write, found: Option<&FoundRow>, worker: &str, answer_lost: boo
     if row.fence != write.settlement.fence {
         return Some(Verdict::LeaseLost);
     }
-    if row.owner.as_deref() == Some(worker) {
+    if row.owner.as_deref() == Some(worker) && row.status == Status::Processing {
         return None;
     }
     // Nobody has claimed it since; what it is now is what our own earlier write made it, or somebody's edit.
@@ -191,7 +191,7 @@ fn count<DB: Backend>(session: &Session<DB>, settlement: &Settlement, verdict: V
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::data::{Status, WriteError};
+    use crate::backend::data::WriteError;
 
     fn write(status: Status, delete: bool) -> Write {
         let settlement = Settlement {
