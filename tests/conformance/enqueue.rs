@@ -65,7 +65,8 @@ pub async fn e05_every_value_comes_back_equal<DB: Harness>() {
         json!("x".repeat(5 * 1024 * 1024)),
         (0..128).fold(json!(1), |inner, _| json!([inner])),
     ];
-    let floats = [0.1, 0.1 + 0.2, -0.0, 5e-324, f64::MIN_POSITIVE, f64::MAX, f64::MIN, 1e23, 123_456_789.123_456_79];
+    let floats =
+        [0.1, 0.1 + 0.2, -0.0, 5e-324, f64::MIN_POSITIVE, f64::MAX, f64::MIN, 1e23, 123_456_789.123_456_79];
     values.extend(floats.map(|float| json!(float)));
     for line in include_str!("../data/github-webhooks.jsonl").lines() {
         values.push(serde_json::from_str(line).unwrap());
@@ -120,7 +121,9 @@ pub async fn e06_what_cannot_be_stored_or_queried_is_refused_before_any_sql<DB: 
     // An escaped NUL is either refused, or stored and comes back.
     let nul = Anything(json!({"text": "a\0b"}));
     match outbox::enqueue::<Anything>(&mut tx, nul.clone()).await {
-        Err(error) => assert!(matches!(error, EnqueueError::Payload(PayloadError::Unqueryable(_))), "{error}"),
+        Err(error) => {
+            assert!(matches!(error, EnqueueError::Payload(PayloadError::Unqueryable(_))), "{error}")
+        }
         Ok(_) => {
             tx.commit().await.unwrap();
             fixture.batch(10).await;
@@ -186,8 +189,18 @@ pub async fn e10_an_event_waits_for_its_time<DB: Harness>() {
     let mut tx = fixture.outbox.begin().await.unwrap();
     let minute = Duration::from_secs(60);
     let delayed = fixture.outbox.enqueue::<Job>(&mut tx, Job { n: 1 }).delay(minute).await.unwrap().id();
-    let dated = fixture.outbox.enqueue::<Job>(&mut tx, Job { n: 2 }).available_at(start_time() + minute).await.unwrap();
-    let past = fixture.outbox.enqueue::<Job>(&mut tx, Job { n: 3 }).available_at(start_time() - minute).await.unwrap();
+    let dated = fixture
+        .outbox
+        .enqueue::<Job>(&mut tx, Job { n: 2 })
+        .available_at(start_time() + minute)
+        .await
+        .unwrap();
+    let past = fixture
+        .outbox
+        .enqueue::<Job>(&mut tx, Job { n: 3 })
+        .available_at(start_time() - minute)
+        .await
+        .unwrap();
     tx.commit().await.unwrap();
     assert_eq!(fixture.batch(10).await.completed, 1);
     assert_eq!(fixture.get(past.id()).await.status, Status::Completed);
@@ -195,7 +208,10 @@ pub async fn e10_an_event_waits_for_its_time<DB: Harness>() {
     assert_eq!(fixture.batch(10).await.completed, 0);
     for id in [delayed, dated.id()] {
         let record = fixture.get(id).await;
-        assert_eq!((record.status, record.fence, ms(record.available_at)), (Status::Pending, 0, ms(start_time()) + 60_000));
+        assert_eq!(
+            (record.status, record.fence, ms(record.available_at)),
+            (Status::Pending, 0, ms(start_time()) + 60_000)
+        );
     }
     fixture.clock.advance(Duration::from_millis(1));
     assert_eq!(fixture.batch(10).await.completed, 2);
@@ -207,7 +223,8 @@ pub async fn e11_a_dedup_key_is_stored_once<DB: Harness>() {
     let first = outbox::enqueue::<Job>(&mut tx, Job { n: 1 }).dedup_key("k").max_attempts(1).await.unwrap();
     let second = outbox::enqueue::<Job>(&mut tx, Job { n: 2 }).dedup_key("k").await.unwrap();
     assert_eq!(second, Receipt::Duplicate { id: first.id(), status: Status::Pending });
-    let other_type = outbox::enqueue::<Other>(&mut tx, Other { n: 3 }).dedup_key("k").delay(Duration::from_secs(9)).await;
+    let other_type =
+        outbox::enqueue::<Other>(&mut tx, Other { n: 3 }).dedup_key("k").delay(Duration::from_secs(9)).await;
     assert!(!other_type.unwrap().is_duplicate());
     tx.commit().await.unwrap();
     fixture.clock.advance(Duration::ZERO);

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use outbox::{
-    Backend, Backoff, BatchOptions, Clock, Context, Counts, Event, EventId, EventRecord, HandlerResult, Outbox, Receipt,
-    Registry, State, outbox_handler,
+    Backend, Backoff, BatchOptions, Clock, Context, Counts, Event, EventId, EventRecord, HandlerResult,
+    Outbox, Receipt, Registry, State, outbox_handler,
 };
 use serde::{Deserialize, Serialize};
 use sqlx::{Pool, Transaction};
@@ -164,8 +164,11 @@ impl<DB: Harness> Fixture<DB> {
         let Fresh { outbox, keep } = DB::fresh().await;
         let clock = Clock::fixed(start_time());
         let seen = Seen::default();
-        let outbox =
-            outbox.clock(clock.clone()).registry(Registry::linked()).state(script.clone()).state(seen.clone());
+        let outbox = outbox
+            .clock(clock.clone())
+            .registry(Registry::linked())
+            .state(script.clone())
+            .state(seen.clone());
         outbox.migrate().await.unwrap();
         Self { outbox, clock, script, seen, _keep: keep }
     }
@@ -238,8 +241,13 @@ impl<DB: Harness> Fixture<DB> {
     /// The event as a worker of that name would have claimed it.
     pub async fn held_by(&self, id: EventId, worker: &str, age_ms: i64) {
         let locked_at = self.sql_time(-age_ms);
-        self.edit(id, &format!("status = 'processing', fence = fence + 1, locked_by = '{worker}', locked_at = {locked_at}"))
-            .await;
+        self.edit(
+            id,
+            &format!(
+                "status = 'processing', fence = fence + 1, locked_by = '{worker}', locked_at = {locked_at}"
+            ),
+        )
+        .await;
     }
 }
 

@@ -7,7 +7,9 @@ use outbox::{BatchOptions, HandlerError, Processed, Registry, RunError, Status};
 use serde_json::json;
 use tokio::sync::{Notify, Semaphore};
 
-use crate::fixture::{Anything, Fixture, Foreign, Harness, Hasty, Job, Other, Script, eventually, ms, start_time};
+use crate::fixture::{
+    Anything, Fixture, Foreign, Harness, Hasty, Job, Other, Script, eventually, ms, start_time,
+};
 
 pub async fn r01_success_completes_and_spends_nothing<DB: Harness>() {
     let fixture = Fixture::<DB>::new(Script::succeed()).await;
@@ -192,12 +194,19 @@ pub async fn r09_an_unknown_type_is_buried_by_policy_alone<DB: Harness>() {
         let started = fixture.count("SELECT count(*) FROM outbox_worker").await;
         let worker = fixture.outbox.worker().unknown_after(hour).spawn().await.unwrap();
         fixture.enqueue(Job { n: 1 }).await;
-        eventually("the worker works", async || fixture.outbox.stats().await.unwrap().event_types.iter().all(|of| of.event_type == "test.foreign")).await;
+        eventually("the worker works", async || {
+            fixture.outbox.stats().await.unwrap().event_types.iter().all(|of| of.event_type == "test.foreign")
+        })
+        .await;
         worker.stop().await.unwrap();
         assert!(fixture.count("SELECT count(*) FROM outbox_worker").await > started);
     };
     round().await;
-    assert_eq!(fixture.get(id).await.status, Status::Pending, "a worker that handles it was seen within the hour");
+    assert_eq!(
+        fixture.get(id).await.status,
+        Status::Pending,
+        "a worker that handles it was seen within the hour"
+    );
     fixture.clock.advance(Duration::from_millis(1));
     let worker = fixture.outbox.worker().unknown_after(hour).spawn().await.unwrap();
     eventually("it is buried", async || fixture.get(id).await.status == Status::DeadLetter).await;
@@ -373,26 +382,31 @@ pub async fn r_completed_rows_can_go_at_once<DB: Harness>() {
     fixture.jobs(0..20).await;
     fixture.enqueue(Anything(json!(1))).await;
     let worker = fixture.outbox.worker().retention(outbox::Retention::DeleteOnSuccess).spawn().await.unwrap();
-    eventually("the table is empty", async || fixture.count("SELECT count(*) FROM outbox_event").await == 0).await;
+    eventually("the table is empty", async || fixture.count("SELECT count(*) FROM outbox_event").await == 0)
+        .await;
     assert_eq!(worker.stop().await.unwrap().completed, 21);
 }
 
 pub async fn r_what_a_program_lacks_is_said_before_anything_is_claimed<DB: Harness>() {
     let fixture = Fixture::<DB>::new(Script::succeed()).await;
     let id = fixture.enqueue(Job { n: 1 }).await;
-    let message = async |outbox: outbox::Outbox<DB>| outbox.worker().spawn().await.map(drop).unwrap_err().to_string();
+    let message =
+        async |outbox: outbox::Outbox<DB>| outbox.worker().spawn().await.map(drop).unwrap_err().to_string();
     let empty = message(fixture.outbox.clone().registry(Registry::empty())).await;
     assert!(empty.contains("no handler is linked") && empty.contains("as _;"), "{empty}");
-    let twice = Registry::linked().handlers().iter().find(|def| def.event_type() == "test.job").unwrap().clone();
+    let twice =
+        Registry::linked().handlers().iter().find(|def| def.event_type() == "test.job").unwrap().clone();
     let twice = message(fixture.outbox.clone().registry(Registry::linked().with(twice))).await;
     assert!(twice.contains("two handlers") && twice.matches("fixture.rs:").count() == 2, "{twice}");
     let stateless = message(outbox::Outbox::new(fixture.outbox.pool().clone())).await;
     assert!(stateless.contains("Script") && stateless.contains("fixture.rs:"), "{stateless}");
     let expected = fixture.outbox.worker().expect_handlers(["test.job", "test.missing"]).spawn().await;
     assert!(expected.unwrap_err().to_string().contains("test.missing"));
-    let stuck = fixture.outbox.worker().stuck_after(Duration::from_secs(60)).spawn().await.unwrap_err().to_string();
+    let stuck =
+        fixture.outbox.worker().stuck_after(Duration::from_secs(60)).spawn().await.unwrap_err().to_string();
     assert!(stuck.contains("stuck_after") && stuck.contains("fixture.rs:"), "{stuck}");
-    let elsewhere = fixture.outbox.clone().schema("not \"migrated\" yet").worker().spawn().await.unwrap_err().to_string();
+    let elsewhere =
+        fixture.outbox.clone().schema("not \"migrated\" yet").worker().spawn().await.unwrap_err().to_string();
     assert!(elsewhere.contains("Outbox::migrate()") && elsewhere.contains("0001_outbox.sql"), "{elsewhere}");
     assert_eq!(fixture.get(id).await.fence, 0);
 }

@@ -39,6 +39,17 @@ macro_rules! suite {
                 l11_shutdown_waits_for_what_runs_and_starts_nothing,
                 l11_after_the_grace_time_running_events_go_back_unspent,
             }
+            crate::suite::cases! { $db, oneshot:
+                o01_a_batch_reaps_then_runs_until_its_size,
+                o01_time_that_never_suffices_is_an_error_before_any_sql, o02_one_event_and_what_stands_against_it,
+                o03_two_calls_at_once_are_one_run, o04_has_inflight_compares_a_top_level_field_as_text,
+                o05_dead_letters_are_found_newest_first_page_by_page, o06_only_a_dead_letter_is_requeued,
+                o07_only_what_is_finished_is_discarded_or_pruned, o07_pruning_reaches_every_page,
+            }
+            crate::suite::cases! { $db, order:
+                p01_one_at_a_time_they_run_in_due_order, p02_a_backlog_holds_nobody_back,
+                p02_each_handler_keeps_its_own_limit, p02_a_slow_types_queue_in_memory_hides_no_new_type,
+            }
         }
     };
 }
