@@ -1,1 +1,30 @@
-//! The tests of `outbox`: see `conformance` for the contract, one suite for every database.
+//! The tests of `outbox`: `conformance` is the contract, one suite for every database; `processes` kills real ones.
+
+pub mod events {
+    //! What the test's processes send each other.
+    #![allow(missing_docs, reason = "names say it")]
+
+    use outbox::Event;
+    use schemars::JsonSchema;
+    use serde::{Deserialize, Serialize};
+
+    #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema, Event)]
+    #[event("test.order", max_attempts = 3)]
+    pub struct Order {
+        pub n: u32,
+        pub takes_ms: u32,
+        pub aborts: bool,
+    }
+
+    #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema, Event)]
+    #[event("test.left")]
+    pub struct Left {
+        pub n: u32,
+    }
+
+    #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema, Event)]
+    #[event("test.right")]
+    pub struct Right {
+        pub n: u32,
+    }
+}

@@ -201,7 +201,7 @@ impl<DB: Backend> Outbox<DB> {
 }
 
 /// Why an event was not looked after.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum AdminError {
     /// No such event.
@@ -224,3 +224,5 @@ pub enum AdminError {
     #[error("the database refused: {0}")]
     Database(#[from] sqlx::Error),
 }
+
+crate::readable::readable!(AdminError);

@@ -289,7 +289,7 @@ impl Receipt {
 
 /// Why an event was not enqueued. All but [`Database`](Self::Database) are found before any statement is sent: the
 /// transaction is as usable as before.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum EnqueueError {
     /// The payload would not come back equal.
@@ -313,6 +313,8 @@ pub enum EnqueueError {
     #[error("the event could not be stored (have the tables been made, with `Outbox::migrate()`?): {0}")]
     Database(#[source] sqlx::Error),
 }
+
+crate::readable::readable!(EnqueueError);
 
 fn check_attempts(attempts: u32) -> Result<(), EnqueueError> {
     if attempts == 0 || i32::try_from(attempts).is_err() {

@@ -167,7 +167,7 @@ pub(crate) fn url_scheme(url: &str) -> &str {
 }
 
 /// Why there is no connection.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
     /// The URL is for something else.
@@ -187,3 +187,5 @@ pub enum ConnectError {
         source: sqlx::Error,
     },
 }
+
+crate::readable::readable!(ConnectError);

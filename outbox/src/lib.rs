@@ -10,6 +10,7 @@ mod handler;
 mod payload;
 #[doc(hidden)]
 pub mod private;
+mod readable;
 mod registry;
 mod retry;
 

@@ -33,7 +33,7 @@ fn check_name<DB: Backend>(store: &Store<DB>) -> Result<(), MigrateError> {
 }
 
 /// Why the tables are not there.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum MigrateError {
     /// Migrations are missing.
@@ -54,3 +54,5 @@ pub enum MigrateError {
     #[error("the database refused: {0}")]
     Database(#[from] sqlx::Error),
 }
+
+crate::readable::readable!(MigrateError);

@@ -222,7 +222,7 @@ impl Registry {
 }
 
 /// What is wrong with a program's set of handlers. Nothing was claimed.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum RegistryError {
     /// The program has no handler.
@@ -267,3 +267,5 @@ pub enum RegistryError {
         what: &'static str,
     },
 }
+
+crate::readable::readable!(RegistryError);

@@ -143,7 +143,7 @@ impl Drop for StopOnDrop {
 }
 
 /// Why a worker does not run.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
     /// The program's handlers are not right.
@@ -191,6 +191,8 @@ pub enum RunError {
     #[error("a service of the worker stopped: {0}; please report this")]
     Stopped(String),
 }
+
+crate::readable::readable!(RunError);
 
 /// How long the timeout of a handler is that names none.
 pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(90);
