@@ -58,6 +58,15 @@ impl InTransaction for sqlx::SqliteConnection {
     }
 }
 
+#[cfg(feature = "postgres")]
+impl InTransaction for sqlx::PgConnection {
+    type Database = sqlx::Postgres;
+
+    fn connection(&mut self) -> &mut sqlx::PgConnection {
+        self
+    }
+}
+
 /// Enqueues an event in the caller's transaction: it commits or rolls back with everything else there.
 ///
 /// Returns a builder that is awaited.

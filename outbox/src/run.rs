@@ -46,6 +46,25 @@ pub struct Run {
     options: Options,
 }
 
+/// Does the same with the worker of whichever database the URL names.
+macro_rules! on_database {
+    ($run:expr, $url:expr, $worker:ident => $then:expr) => {
+        match url_scheme($url) {
+            #[cfg(feature = "sqlite")]
+            "sqlite" => {
+                let $worker = $run.worker::<sqlx::Sqlite>($url).await?;
+                $then
+            }
+            #[cfg(feature = "postgres")]
+            "postgres" | "postgresql" => {
+                let $worker = $run.worker::<sqlx::Postgres>($url).await?;
+                $then
+            }
+            scheme => Err(unknown_scheme(scheme)),
+        }
+    };
+}
+
 impl Run {
     /// The database, instead of `DATABASE_URL`.
     pub fn url(mut self, url: impl Into<String>) -> Self {
@@ -85,21 +104,13 @@ impl Run {
     /// [`RunError`], before anything is claimed.
     pub async fn spawn(self) -> Result<WorkerHandle, RunError> {
         let url = self.database_url()?;
-        match url_scheme(&url) {
-            #[cfg(feature = "sqlite")]
-            "sqlite" => self.worker::<sqlx::Sqlite>(&url).await?.spawn().await,
-            scheme => Err(unknown_scheme(scheme)),
-        }
+        on_database!(self, &url, worker => worker.spawn().await)
     }
 
     async fn until_signal(self) -> Result<Counts, RunError> {
         let signals = Signals::listen().map_err(RunError::Signal)?;
         let url = self.database_url()?;
-        match url_scheme(&url) {
-            #[cfg(feature = "sqlite")]
-            "sqlite" => self.worker::<sqlx::Sqlite>(&url).await?.run_until(signals.wait()).await,
-            scheme => Err(unknown_scheme(scheme)),
-        }
+        on_database!(self, &url, worker => worker.run_until(signals.wait()).await)
     }
 
     fn database_url(&self) -> Result<String, RunError> {
@@ -137,6 +148,8 @@ fn unknown_scheme(scheme: &str) -> RunError {
     let known: &[&str] = &[
         #[cfg(feature = "sqlite")]
         "sqlite:",
+        #[cfg(feature = "postgres")]
+        "postgres:",
     ];
     let expected = format!("{} (each is a feature of the crate `outbox`)", known.join(" or "));
     ConnectError::Scheme { scheme: scheme.to_owned(), expected }.into()

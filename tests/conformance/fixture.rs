@@ -22,6 +22,10 @@ pub struct Fresh<DB: Backend> {
 
 /// What the suite needs of a backend.
 pub trait Harness: Backend {
+    /// Why this backend cannot be tested here, if it cannot.
+    fn left_out() -> Option<&'static str> {
+        None
+    }
     /// An empty database.
     fn fresh() -> impl Future<Output = Fresh<Self>> + Send;
     /// Runs a statement as somebody's own program would.

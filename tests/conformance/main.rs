@@ -9,4 +9,5 @@ mod order;
 mod running;
 mod suite;
 
+mod postgres;
 mod sqlite;

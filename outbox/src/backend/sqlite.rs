@@ -16,7 +16,7 @@ use super::statements::{qualify, statements};
 use super::{At, Backend, Migration, sealed};
 
 /// Milliseconds since 1970, from functions that every supported SQLite has; see the migration.
-const CLOCK: &str = "CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER)";
+const CLOCK: &str = "coalesce({}, CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER))";
 
 /// How long a statement waits for another writer.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);

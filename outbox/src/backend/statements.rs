@@ -14,7 +14,7 @@ impl Sql {
         clock: &str,
         name: fn(Option<&str>, &str) -> String,
     ) -> Self {
-        let text = qualify(&without_comments(file), schema, name).replace("clock_ms()", clock);
+        let text = with_clock(&qualify(&without_comments(file), schema, name), clock);
         Self(text.into())
     }
 
@@ -58,6 +58,19 @@ macro_rules! statements {
 }
 pub(super) use statements;
 
+/// Replaces `clock_at(parameter)` by the time that the parameter gives, or the database's own. `clock` has `{}` for the
+/// parameter.
+fn with_clock(sql: &str, clock: &str) -> String {
+    let mut pieces = sql.split("clock_at(");
+    let mut text = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let (parameter, rest) = piece.split_once(')').unwrap_or((piece, ""));
+        text.push_str(&clock.replace("{}", parameter));
+        text.push_str(rest);
+    }
+    text
+}
+
 fn without_comments(file: &str) -> String {
     let lines = file.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("--"));
     lines.collect::<Vec<_>>().join(" ")
@@ -96,6 +109,14 @@ mod tests {
         assert_eq!(
             qualify("SELECT my_outbox_event, outbox_event.id FROM outbox_event", Some("s"), name),
             "SELECT my_outbox_event, <s.outbox_event>.id FROM <s.outbox_event>"
+        );
+    }
+
+    #[test]
+    fn the_clock_is_a_parameter_or_the_databases_own() {
+        assert_eq!(
+            with_clock("a <= clock_at($1) AND b", "coalesce({}, now())"),
+            "a <= coalesce($1, now()) AND b"
         );
     }
 

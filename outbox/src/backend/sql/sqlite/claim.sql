@@ -4,7 +4,7 @@
 -- its own, of at most the batch, so nobody's backlog is read for another's events. The places are then dealt
 -- round the types: first of each, second of each, …, which is the fairness.
 UPDATE outbox_event
-SET status = 'processing', fence = fence + 1, locked_by = ?4, locked_at = coalesce(?5, clock_ms())
+SET status = 'processing', fence = fence + 1, locked_by = ?4, locked_at = clock_at(?5)
 WHERE status = 'pending' AND seq IN (
     SELECT seq FROM (
         SELECT seq, turn, room, row_number() OVER (PARTITION BY turn ORDER BY rank) AS place
@@ -14,7 +14,7 @@ WHERE status = 'pending' AND seq IN (
                 SELECT json_group_array(seq) FROM (
                     SELECT seq FROM outbox_event INDEXED BY outbox_event_due
                     WHERE event_type = kind.value ->> 'type' AND status = 'pending' AND crashes = 0
-                      AND available_at <= coalesce(?5, clock_ms()) AND event_version <= kind.value ->> 'version'
+                      AND available_at <= clock_at(?5) AND event_version <= kind.value ->> 'version'
                     ORDER BY available_at, seq LIMIT ?2))) AS due
             WHERE due.key < kind.value ->> 'room'
             UNION ALL
@@ -23,7 +23,7 @@ WHERE status = 'pending' AND seq IN (
                 SELECT event.seq, kind.key, -1, kind.value ->> 'room'
                 FROM json_each(?1) AS kind CROSS JOIN outbox_event AS event INDEXED BY outbox_event_suspect
                 WHERE event.event_type = kind.value ->> 'type' AND event.status = 'pending' AND event.crashes > 0
-                  AND event.available_at <= coalesce(?5, clock_ms())
+                  AND event.available_at <= clock_at(?5)
                   AND event.event_version <= kind.value ->> 'version' AND kind.value ->> 'room' > 0
                 ORDER BY event.available_at, event.seq LIMIT ?3)))
     WHERE place <= room

@@ -1,5 +1,5 @@
 -- One event, whole. ?1 id, ?2 now.
 SELECT seq, id, event_type, event_version, payload, headers, status, attempts, crashes, max_attempts, available_at,
        locked_at, locked_by, fence, last_error, ordering_key, dedup_key, subject, created_at, processed_at,
-       status = 'pending' AND available_at <= coalesce(?2, clock_ms()) AS is_due
+       status = 'pending' AND available_at <= clock_at(?2) AS is_due
 FROM outbox_event WHERE id = ?1

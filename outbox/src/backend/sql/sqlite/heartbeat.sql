@@ -1,2 +1,2 @@
 -- A worker lives. No row: it was declared dead. ?1 id, ?2 now.
-UPDATE outbox_worker SET heartbeat_at = coalesce(?2, clock_ms()) WHERE id = ?1 AND stopped_at IS NULL
+UPDATE outbox_worker SET heartbeat_at = clock_at(?2) WHERE id = ?1 AND stopped_at IS NULL

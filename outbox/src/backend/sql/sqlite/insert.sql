@@ -2,7 +2,7 @@
 INSERT INTO outbox_event
     (id, event_type, event_version, payload, headers, max_attempts, available_at, ordering_key, dedup_key, subject, created_at)
 SELECT ?1, ?2, ?3, ?4, ?5, ?6, coalesce(?7, clock.now) + ?8, ?9, ?10, ?11, clock.now
-FROM (SELECT coalesce(?12, clock_ms()) AS now) AS clock
+FROM (SELECT clock_at(?12) AS now) AS clock
 WHERE true
 ON CONFLICT DO NOTHING
 RETURNING seq

@@ -4,8 +4,8 @@ SELECT EXISTS (
     WHERE EXISTS (
         SELECT 1 FROM outbox_event INDEXED BY outbox_event_due
         WHERE event_type = kind.value ->> 'type' AND status = 'pending' AND crashes = 0
-          AND available_at <= coalesce(?3, clock_ms()) AND event_version <= kind.value ->> 'version')
+          AND available_at <= clock_at(?3) AND event_version <= kind.value ->> 'version')
     OR (?2 > 0 AND EXISTS (
         SELECT 1 FROM outbox_event INDEXED BY outbox_event_suspect
         WHERE event_type = kind.value ->> 'type' AND status = 'pending' AND crashes > 0
-          AND available_at <= coalesce(?3, clock_ms()) AND event_version <= kind.value ->> 'version')))
+          AND available_at <= clock_at(?3) AND event_version <= kind.value ->> 'version')))

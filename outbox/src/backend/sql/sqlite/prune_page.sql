@@ -3,5 +3,5 @@
 SELECT max(seq), count(*),
        coalesce(sum(status = ?1 AND processed_at <= now - ?2), 0),
        coalesce(min(created_at) > now - ?2, 0)
-FROM (SELECT seq, status, processed_at, created_at, coalesce(?5, clock_ms()) AS now
+FROM (SELECT seq, status, processed_at, created_at, clock_at(?5) AS now
       FROM outbox_event WHERE seq > ?3 ORDER BY seq LIMIT ?4)

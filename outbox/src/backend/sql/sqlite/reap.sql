@@ -19,7 +19,7 @@ FROM (
         SELECT held.seq, held.locked_by AS owner, held.crashes, clock.now,
                CASE WHEN held.locked_by IS NULL OR held.locked_at IS NULL THEN 'edited'
                     WHEN worker.id IS NULL THEN 'lost' ELSE 'stuck' END AS cause
-        FROM (SELECT coalesce(?2, clock_ms()) AS now) AS clock
+        FROM (SELECT clock_at(?2) AS now) AS clock
         CROSS JOIN outbox_event AS held INDEXED BY outbox_event_processing
         LEFT JOIN outbox_worker AS worker ON worker.id = held.locked_by AND worker.stopped_at IS NULL
         WHERE held.status = 'processing'

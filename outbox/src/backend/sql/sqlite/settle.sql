@@ -12,7 +12,7 @@ SET status = outcome.status,
 FROM (
     SELECT value ->> 0 AS seq, value ->> 1 AS fence, value ->> 2 AS status, value ->> 3 AS attempts,
            value ->> 4 AS delay_ms, value ->> 5 AS keep_error, value ->> 6 AS error,
-           coalesce(?3, clock_ms()) AS now
+           clock_at(?3) AS now
     FROM json_each(?1)) AS outcome
 WHERE event.seq = outcome.seq AND +event.fence = outcome.fence
   AND +event.locked_by = ?2 AND +event.status = 'processing'

@@ -1,6 +1,6 @@
 -- What waits, by type: due, scheduled, running, dead, each counted up to the cap, and how long the oldest due one
 -- waits. ?1 cap, ?2 now. The types are found by jumps through the index, not by reading all rows.
-WITH RECURSIVE clock(now) AS (SELECT coalesce(?2, clock_ms())),
+WITH RECURSIVE clock(now) AS (SELECT clock_at(?2)),
 waiting(name) AS (
     SELECT min(event_type) FROM outbox_event INDEXED BY outbox_event_due WHERE status = 'pending' AND crashes = 0
     UNION

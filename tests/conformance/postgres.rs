@@ -1,0 +1,76 @@
+use std::str::FromStr;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use outbox::{EventId, Outbox};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Pool, Postgres, Transaction};
+
+use crate::fixture::{Fresh, Harness};
+
+const URL: &str = "TEST_POSTGRES_URL";
+
+/// A database of the case's own on the server, dropped at the end.
+struct Database {
+    server: PgConnectOptions,
+    name: String,
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        let (server, name) = (self.server.clone(), self.name.clone());
+        let dropped = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let mut server = server.connect().await.unwrap();
+                let drop = format!("DROP DATABASE {name} WITH (FORCE)");
+                sqlx::raw_sql(AssertSqlSafe(drop)).execute(&mut server).await.unwrap();
+                server.close().await.unwrap();
+            });
+        });
+        drop(dropped.join());
+    }
+}
+
+impl Harness for Postgres {
+    fn left_out() -> Option<&'static str> {
+        std::env::var(URL).is_err().then_some("TEST_POSTGRES_URL names no server; ./tests/run starts one")
+    }
+
+    async fn fresh() -> Fresh<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let server = PgConnectOptions::from_str(&std::env::var(URL).unwrap()).unwrap();
+        let name = format!("outbox_{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let mut connection = server.connect().await.unwrap();
+        let create = format!("CREATE DATABASE {name}");
+        sqlx::raw_sql(AssertSqlSafe(create)).execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+        let pool = PgPoolOptions::new().max_connections(8).connect_lazy_with(server.clone().database(&name));
+        Fresh { outbox: Outbox::new(pool), keep: Box::new(Database { server, name }) }
+    }
+
+    async fn sql(pool: &Pool<Self>, statement: String) -> u64 {
+        sqlx::raw_sql(AssertSqlSafe(statement)).execute(pool).await.unwrap().rows_affected()
+    }
+
+    async fn count(pool: &Pool<Self>, query: &str) -> i64 {
+        sqlx::query_scalar(AssertSqlSafe(query)).fetch_one(pool).await.unwrap()
+    }
+
+    fn time(ms: i64) -> String {
+        format!("to_timestamp({ms} / 1000.0)")
+    }
+
+    const BREAK_WRITES: &str = "CREATE FUNCTION broken() RETURNS trigger LANGUAGE plpgsql \
+                                AS $$ BEGIN RAISE EXCEPTION 'broken by the test'; END $$; \
+                                CREATE TRIGGER broken BEFORE UPDATE ON outbox_event FOR EACH ROW \
+                                WHEN (OLD.status = 'processing') EXECUTE FUNCTION broken()";
+    const MEND_WRITES: &str = "DROP TRIGGER broken ON outbox_event";
+    const LOCKS_ROWS: bool = true;
+
+    async fn lock_row(tx: &mut Transaction<'static, Self>, id: EventId) {
+        let lock = "SELECT 1 FROM outbox_event WHERE id = $1::uuid FOR UPDATE";
+        sqlx::query(lock).bind(id.to_string()).execute(&mut **tx).await.unwrap();
+    }
+}
+
+crate::suite::suite!(postgres, sqlx::Postgres);
