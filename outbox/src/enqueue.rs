@@ -89,6 +89,44 @@ impl InTransaction for sqlx::PgConnection {
 /// tx.commit().await?;
 /// # Ok(()) }
 /// ```
+///
+/// A pool does not compile:
+///
+/// ```compile_fail,E0277
+/// # use serde::{Deserialize, Serialize};
+/// # #[derive(Serialize, Deserialize, schemars::JsonSchema, outbox::Event)]
+/// # #[event("doc.pool")]
+/// # struct InvoiceEvent { cents: i64 }
+/// # async fn with(mut pool: sqlx::SqlitePool) {
+/// outbox::enqueue::<InvoiceEvent>(&mut pool, InvoiceEvent { cents: 4200 }).await;
+/// # }
+/// ```
+///
+/// A single connection does, on your own responsibility; and a transaction that a helper function was lent can be used
+/// more than once:
+///
+/// ```
+/// # use serde::{Deserialize, Serialize};
+/// # #[derive(Serialize, Deserialize, schemars::JsonSchema, outbox::Event)]
+/// # #[event("doc.connection")]
+/// # struct InvoiceEvent { cents: i64 }
+/// # use sqlx::{Sqlite, SqliteConnection, Transaction};
+/// async fn on_a_connection(connection: &mut SqliteConnection) -> Result<(), outbox::EnqueueError> {
+///     outbox::enqueue::<InvoiceEvent>(connection, InvoiceEvent { cents: 1 }).await?;
+///     Ok(())
+/// }
+///
+/// async fn twice(tx: &mut Transaction<'_, Sqlite>) -> Result<(), outbox::EnqueueError> {
+///     let invoice = InvoiceEvent { cents: 2 };
+///     outbox::enqueue::<InvoiceEvent>(tx, &invoice).await?;
+///     outbox::enqueue::<InvoiceEvent>(tx, invoice).await?;
+///     Ok(())
+/// }
+/// ```
+///
+/// # Errors
+/// [`EnqueueError`]; all but its `Database` are found before any statement is sent, and the transaction is as usable as
+/// before.
 pub fn enqueue<E: Event>(tx: &mut (impl InTransaction + ?Sized), payload: impl Borrow<E>) -> Enqueue<'_> {
     Enqueue::new::<E>(tx, payload.borrow(), None, Clock::database())
 }

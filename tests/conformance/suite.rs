@@ -60,7 +60,7 @@ macro_rules! cases {
         $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
         async fn $case() {
             match <$db as crate::fixture::Harness>::left_out() {
-                Some(why) => eprintln!("left out: {why}"),
+                Some(why) => crate::fixture::say_left_out::<$db>(why),
                 None => crate::$group::$case::<$db>().await,
             }
         })*
