@@ -1,5 +1,7 @@
 //! The tests of `outbox`: `conformance` is the contract, one suite for every database; `processes` kills real ones.
 
+pub mod harness;
+
 pub mod events {
     //! What the test's processes send each other.
     #![allow(missing_docs, reason = "names say it")]

@@ -1,49 +1,18 @@
 //! What every case starts from: a fresh database, a clock to move, a handler that does what the case says.
 
 use std::any::Any;
-use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use outbox::{
-    Backend, Backoff, BatchOptions, Clock, Context, Counts, Event, EventId, EventRecord, HandlerResult,
-    Outbox, Receipt, Registry, State, outbox_handler,
+    Backoff, BatchOptions, Clock, Context, Counts, Event, EventId, EventRecord, HandlerResult, Outbox,
+    Receipt, Registry, State, outbox_handler,
 };
+use outbox_tests::harness::Fresh;
+pub use outbox_tests::harness::{Harness, eventually};
 use serde::{Deserialize, Serialize};
-use sqlx::{Pool, Transaction};
-
-/// A database that a case has for itself.
-pub struct Fresh<DB: Backend> {
-    pub outbox: Outbox<DB>,
-    /// What has to live as long as the database.
-    pub keep: Box<dyn Any + Send>,
-}
-
-/// What the suite needs of a backend.
-pub trait Harness: Backend {
-    /// Why this backend cannot be tested here, if it cannot.
-    fn left_out() -> Option<&'static str> {
-        None
-    }
-    /// An empty database.
-    fn fresh() -> impl Future<Output = Fresh<Self>> + Send;
-    /// Runs a statement as somebody's own program would.
-    fn sql(pool: &Pool<Self>, statement: String) -> impl Future<Output = u64> + Send;
-    /// One number.
-    fn count(pool: &Pool<Self>, query: &str) -> impl Future<Output = i64> + Send;
-    /// A time as an SQL expression.
-    fn time(ms: i64) -> String;
-    /// From here on no outcome can be written.
-    const BREAK_WRITES: &str;
-    /// Undoes it.
-    const MEND_WRITES: &str;
-    /// Whether a transaction locks single rows.
-    const LOCKS_ROWS: bool;
-    /// Locks one event's row in somebody's transaction, where rows are locked.
-    fn lock_row(tx: &mut Transaction<'static, Self>, id: EventId) -> impl Future<Output = ()> + Send;
-}
 
 /// The payload of most cases.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -166,7 +135,7 @@ pub fn ms(time: SystemTime) -> i64 {
 
 impl<DB: Harness> Fixture<DB> {
     pub async fn new(script: Script) -> Self {
-        let Fresh { outbox, keep } = DB::fresh().await;
+        let Fresh { outbox, keep, .. } = DB::fresh().await;
         let clock = Clock::fixed(start_time());
         let seen = Seen::default();
         let outbox = outbox
@@ -253,24 +222,5 @@ impl<DB: Harness> Fixture<DB> {
             ),
         )
         .await;
-    }
-}
-
-/// Says once for each database that its cases were left out. Past the capture of the test runner, which keeps what a
-/// passing test prints.
-pub fn say_left_out<DB: Harness>(why: &str) {
-    use std::io::Write;
-    static SAID: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
-    if SAID.lock().unwrap().insert(DB::DATABASE) {
-        drop(writeln!(std::io::stderr(), "LEFT OUT: every case on {}, since {why}", DB::DATABASE));
-    }
-}
-
-/// Waits for what must come.
-pub async fn eventually<F: Future<Output = bool>>(what: &str, holds: impl Fn() -> F) {
-    let limit = tokio::time::Instant::now() + Duration::from_secs(20);
-    while !holds().await {
-        assert!(tokio::time::Instant::now() < limit, "never came: {what}");
-        tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }

@@ -9,5 +9,5 @@ mod order;
 mod running;
 mod suite;
 
-mod postgres;
-mod sqlite;
+suite::suite!(sqlite, sqlx::Sqlite);
+suite::suite!(postgres, sqlx::Postgres);

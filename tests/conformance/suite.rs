@@ -59,8 +59,8 @@ macro_rules! cases {
     ($db:ty, $group:ident: $($case:ident),* $(,)?) => {
         $(#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
         async fn $case() {
-            match <$db as crate::fixture::Harness>::left_out() {
-                Some(why) => crate::fixture::say_left_out::<$db>(why),
+            match <$db as outbox_tests::harness::Harness>::left_out() {
+                Some(why) => outbox_tests::harness::say_left_out::<$db>(why),
                 None => crate::$group::$case::<$db>().await,
             }
         })*

@@ -5,7 +5,7 @@ use outbox::{EventId, Outbox};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Pool, Postgres, Transaction};
 
-use crate::fixture::{Fresh, Harness};
+use super::{Fresh, Harness};
 
 const URL: &str = "TEST_POSTGRES_URL";
 
@@ -45,7 +45,8 @@ impl Harness for Postgres {
         sqlx::raw_sql(AssertSqlSafe(create)).execute(&mut connection).await.unwrap();
         connection.close().await.unwrap();
         let pool = PgPoolOptions::new().max_connections(8).connect_lazy_with(server.clone().database(&name));
-        Fresh { outbox: Outbox::new(pool), keep: Box::new(Database { server, name }) }
+        let url = server.clone().database(&name).to_url_lossy().to_string();
+        Fresh { outbox: Outbox::new(pool), url, keep: Box::new(Database { server, name }) }
     }
 
     async fn sql(pool: &Pool<Self>, statement: String) -> u64 {
@@ -72,5 +73,3 @@ impl Harness for Postgres {
         sqlx::query(lock).bind(id.to_string()).execute(&mut **tx).await.unwrap();
     }
 }
-
-crate::suite::suite!(postgres, sqlx::Postgres);

@@ -4,7 +4,7 @@ use outbox::{EventId, Outbox};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 use sqlx::{AssertSqlSafe, Pool, Sqlite, Transaction};
 
-use crate::fixture::{Fresh, Harness};
+use super::{Fresh, Harness};
 
 impl Harness for Sqlite {
     async fn fresh() -> Fresh<Self> {
@@ -14,7 +14,8 @@ impl Harness for Sqlite {
             .create_if_missing(true)
             .busy_timeout(Duration::from_secs(10));
         let pool = SqlitePoolOptions::new().max_connections(8).connect_with(options).await.unwrap();
-        Fresh { outbox: Outbox::new(pool), keep: Box::new(folder) }
+        let url = format!("sqlite://{}", folder.path().join("test.db").display());
+        Fresh { outbox: Outbox::new(pool), url, keep: Box::new(folder) }
     }
 
     async fn sql(pool: &Pool<Self>, statement: String) -> u64 {
@@ -38,5 +39,3 @@ impl Harness for Sqlite {
         unreachable!("SQLite locks the database")
     }
 }
-
-crate::suite::suite!(sqlite, sqlx::Sqlite);

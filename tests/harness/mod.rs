@@ -1,0 +1,66 @@
+//! The databases that tests run on: each gives every test one of its own.
+#![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a test that cannot go on says where")]
+
+use std::any::Any;
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use outbox::{Backend, EventId, Outbox};
+use sqlx::{Pool, Transaction};
+
+mod postgres;
+mod sqlite;
+
+/// A database that a case has for itself.
+pub struct Fresh<DB: Backend> {
+    pub outbox: Outbox<DB>,
+    /// Where it is.
+    pub url: String,
+    /// What has to live as long as the database.
+    pub keep: Box<dyn Any + Send>,
+}
+
+/// What the suite needs of a backend.
+pub trait Harness: Backend {
+    /// Why this backend cannot be tested here, if it cannot.
+    fn left_out() -> Option<&'static str> {
+        None
+    }
+    /// An empty database.
+    fn fresh() -> impl Future<Output = Fresh<Self>> + Send;
+    /// Runs a statement as somebody's own program would.
+    fn sql(pool: &Pool<Self>, statement: String) -> impl Future<Output = u64> + Send;
+    /// One number.
+    fn count(pool: &Pool<Self>, query: &str) -> impl Future<Output = i64> + Send;
+    /// A time as an SQL expression.
+    fn time(ms: i64) -> String;
+    /// From here on no outcome can be written.
+    const BREAK_WRITES: &str;
+    /// Undoes it.
+    const MEND_WRITES: &str;
+    /// Whether a transaction locks single rows.
+    const LOCKS_ROWS: bool;
+    /// Locks one event's row in somebody's transaction, where rows are locked.
+    fn lock_row(tx: &mut Transaction<'static, Self>, id: EventId) -> impl Future<Output = ()> + Send;
+}
+
+/// Says once for each database that its cases were left out. Past the capture of the test runner, which keeps what a
+/// passing test prints.
+pub fn say_left_out<DB: Harness>(why: &str) {
+    use std::io::Write;
+    static SAID: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
+    if SAID.lock().unwrap().insert(DB::DATABASE) {
+        drop(writeln!(std::io::stderr(), "LEFT OUT: every case on {}, since {why}", DB::DATABASE));
+    }
+}
+
+/// Waits for what must come.
+pub async fn eventually<F: Future<Output = bool>>(what: &str, holds: impl Fn() -> F) {
+    let limit = tokio::time::Instant::now() + Duration::from_secs(20);
+    while !holds().await {
+        assert!(tokio::time::Instant::now() < limit, "never came: {what}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
