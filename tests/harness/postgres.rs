@@ -9,6 +9,9 @@ use super::{Fresh, Harness};
 
 const URL: &str = "TEST_POSTGRES_URL";
 
+/// Settings that every database of the tests gets, `name=value;name=value`: another isolation, another time zone.
+const SETTINGS: &str = "TEST_POSTGRES_SETTINGS";
+
 /// A database of the case's own on the server, dropped at the end.
 struct Database {
     server: PgConnectOptions,
@@ -31,6 +34,13 @@ impl Drop for Database {
     }
 }
 
+/// A transaction of somebody who knows where the tables are.
+async fn in_public(pool: &Pool<Postgres>) -> Transaction<'static, Postgres> {
+    let mut tx = pool.begin_with("BEGIN ISOLATION LEVEL READ COMMITTED").await.unwrap();
+    sqlx::raw_sql("SET LOCAL search_path TO public").execute(&mut *tx).await.unwrap();
+    tx
+}
+
 impl Harness for Postgres {
     fn left_out() -> Option<&'static str> {
         std::env::var(URL).is_err().then_some("TEST_POSTGRES_URL names no server; ./tests/run starts one")
@@ -43,18 +53,31 @@ impl Harness for Postgres {
         let mut connection = server.connect().await.unwrap();
         let create = format!("CREATE DATABASE {name}");
         sqlx::raw_sql(AssertSqlSafe(create)).execute(&mut connection).await.unwrap();
+        for setting in
+            std::env::var(SETTINGS).unwrap_or_default().split(';').filter(|setting| !setting.is_empty())
+        {
+            let (setting, value) = setting.split_once('=').unwrap();
+            let alter = format!("ALTER DATABASE {name} SET {setting} TO '{value}'");
+            sqlx::raw_sql(AssertSqlSafe(alter)).execute(&mut connection).await.unwrap();
+        }
         connection.close().await.unwrap();
-        let pool = PgPoolOptions::new().max_connections(8).connect_lazy_with(server.clone().database(&name));
+        // The application's own connections look for tables elsewhere.
+        let application = server.clone().database(&name).options([("search_path", "elsewhere")]);
+        let pool = PgPoolOptions::new().max_connections(8).connect_lazy_with(application);
         let url = server.clone().database(&name).to_url_lossy().to_string();
         Fresh { outbox: Outbox::new(pool), url, keep: Box::new(Database { server, name }) }
     }
 
     async fn sql(pool: &Pool<Self>, statement: String) -> u64 {
-        sqlx::raw_sql(AssertSqlSafe(statement)).execute(pool).await.unwrap().rows_affected()
+        let mut tx = in_public(pool).await;
+        let rows = sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut *tx).await.unwrap().rows_affected();
+        tx.commit().await.unwrap();
+        rows
     }
 
     async fn count(pool: &Pool<Self>, query: &str) -> i64 {
-        sqlx::query_scalar(AssertSqlSafe(query)).fetch_one(pool).await.unwrap()
+        let mut tx = in_public(pool).await;
+        sqlx::query_scalar(AssertSqlSafe(query)).fetch_one(&mut *tx).await.unwrap()
     }
 
     fn time(ms: i64) -> String {
@@ -69,7 +92,7 @@ impl Harness for Postgres {
     const LOCKS_ROWS: bool = true;
 
     async fn lock_row(tx: &mut Transaction<'static, Self>, id: EventId) {
-        let lock = "SELECT 1 FROM outbox_event WHERE id = $1::uuid FOR UPDATE";
+        let lock = "SELECT 1 FROM public.outbox_event WHERE id = $1::uuid FOR UPDATE";
         sqlx::query(lock).bind(id.to_string()).execute(&mut **tx).await.unwrap();
     }
 }
