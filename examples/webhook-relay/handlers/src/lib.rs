@@ -1,7 +1,7 @@
 //! The handlers of the webhook relay: one for each kind of delivery, each with its own options.
 //!
 //! Nothing here is public. A program that is to handle these events says `use webhook_handlers as _;` and gives the
-//! worker what [`Relay`] asks for.
+//! worker what `Relay` asks for.
 
 mod relay;
 
