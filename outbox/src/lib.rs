@@ -1,8 +1,13 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
-    not(feature = "sql"),
-    allow(dead_code, reason = "only a worker calls it, and a worker needs a database")
+    not(any(feature = "postgres", feature = "sqlite")),
+    allow(
+        dead_code,
+        unused_imports,
+        unused_macros,
+        reason = "only a worker calls it, and a worker needs a database"
+    )
 )]
 
 mod event;

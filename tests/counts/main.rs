@@ -1,0 +1,154 @@
+//! What the worker costs PostgreSQL, counted: rows read, transactions. Counts do not depend on the machine's speed.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use outbox::{BatchOptions, HandlerDef, Outbox, Registry, State, outbox_handler};
+use outbox_tests::events::{Left, Right};
+use outbox_tests::harness::{Fresh, Harness, eventually, say_left_out};
+use sqlx::{AssertSqlSafe, PgPool, Postgres, Row};
+
+/// How many handlers ran.
+#[derive(Clone, Default)]
+struct Ran(Arc<AtomicU32>);
+
+#[outbox_handler]
+async fn left(_: Left, State(ran): State<Ran>) {
+    ran.0.fetch_add(1, Ordering::Relaxed);
+}
+
+#[outbox_handler]
+async fn right(_: Right, State(ran): State<Ran>) {
+    ran.0.fetch_add(1, Ordering::Relaxed);
+}
+
+/// A database of the test's own, with handlers for the two types; `None` without a server.
+async fn database() -> Option<(Fresh<Postgres>, Arc<AtomicU32>)> {
+    if let Some(why) = Postgres::left_out() {
+        say_left_out::<Postgres>(why);
+        return None;
+    }
+    let mut fresh = Postgres::fresh().await;
+    let handled = |def: &HandlerDef| def.event_type() == "test.left" || def.event_type() == "test.right";
+    let ran = Ran::default();
+    fresh.outbox = fresh.outbox.registry(Registry::linked().retain(handled)).state(ran.clone());
+    fresh.outbox.migrate().await.unwrap();
+    Some((fresh, ran.0))
+}
+
+/// Rows of one kind, as a loaded table has them.
+async fn fill(outbox: &Outbox<Postgres>, event_type: &str, rows: u32, columns: &str, values: &str) {
+    let insert = format!(
+        "INSERT INTO outbox_event (id, event_type, payload, {columns}) \
+         SELECT gen_random_uuid(), '{event_type}', '{{\"n\": 1}}', {values} FROM generate_series(1, {rows})"
+    );
+    Postgres::sql(outbox.pool(), insert).await;
+}
+
+async fn fill_with_everything(outbox: &Outbox<Postgres>) {
+    let now = "clock_timestamp()";
+    let minute = "clock_timestamp() - interval '1 minute'";
+    fill(outbox, "test.left", 300_000, "status, processed_at", &format!("'completed', {now}")).await;
+    fill(outbox, "test.foreign", 200_000, "available_at", "clock_timestamp() - interval '1 day'").await;
+    fill(outbox, "test.left", 200_000, "available_at", "clock_timestamp() + interval '1 day'").await;
+    fill(outbox, "test.left", 200_000, "available_at", minute).await;
+    fill(outbox, "test.right", 100, "available_at", minute).await;
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Reads {
+    by_scan: i64,
+    by_index: i64,
+}
+
+/// Rows of the table that were read so far. The claim's connection reports when it is idle, or at its end.
+async fn reads(pool: &PgPool) -> Reads {
+    let query = "SELECT (SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'outbox_event'), \
+                 (SELECT sum(idx_tup_read)::bigint FROM pg_stat_user_indexes WHERE relname = 'outbox_event')";
+    let row = sqlx::query(AssertSqlSafe(query)).fetch_one(pool).await.unwrap();
+    Reads { by_scan: row.get(0), by_index: row.get(1) }
+}
+
+async fn transactions(pool: &PgPool) -> i64 {
+    let query = "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()";
+    sqlx::query_scalar(query).fetch_one(pool).await.unwrap()
+}
+
+/// Waits without asking the database, whose reads and transactions are counted.
+async fn wait_for_runs(number: u32, ran: &AtomicU32) {
+    let mut last = 0;
+    let mut limit = Instant::now() + Duration::from_secs(20);
+    while ran.load(Ordering::Relaxed) < number {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        let now = ran.load(Ordering::Relaxed);
+        if now > last {
+            (last, limit) = (now, Instant::now() + Duration::from_secs(20));
+        }
+        assert!(Instant::now() < limit, "{now} of {number} ran, and no more");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_reads_no_more_than_a_few_times_its_batch() {
+    let Some((Fresh { outbox, keep, .. }, _)) = database().await else { return };
+    fill_with_everything(&outbox).await;
+    // One event, to see what the call reads beside its claim of many; its connections report when they close.
+    let before = reads(outbox.pool()).await;
+    for _ in 0..10 {
+        outbox.process_batch(BatchOptions::new().batch_size(50)).await.unwrap();
+    }
+    let pool = outbox.pool().clone();
+    eventually("the connections have reported", async || {
+        reads(&pool).await.by_index > before.by_index + 1_000
+    })
+    .await;
+    let after = reads(outbox.pool()).await;
+    assert_eq!(after.by_scan, before.by_scan, "the table is never read through");
+    // Each event is read for its claim, its share, its update and its settlement, with its locks.
+    let each = (after.by_index - before.by_index) / 500;
+    assert!(each <= 20, "{each} index entries an event");
+    drop(keep);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_idled_on_an_empty_table_keeps_no_bad_plan() {
+    let Some((Fresh { outbox, keep, .. }, ran)) = database().await else { return };
+    let worker = outbox.worker().poll_interval(std::time::Duration::from_millis(5)).spawn().await.unwrap();
+    // Its statements are prepared, and their generic plans made, after some executions on the empty table.
+    let prepared = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'outbox claim'";
+    eventually("it polls", async || Postgres::count(outbox.pool(), prepared).await == 1).await;
+    let idle = transactions(outbox.pool()).await;
+    eventually("it has polled", async || transactions(outbox.pool()).await > idle + 200).await;
+    let before = reads(outbox.pool()).await;
+    fill(&outbox, "test.left", 20_000, "available_at", "clock_timestamp()").await;
+    wait_for_runs(20_000, &ran).await;
+    assert_eq!(worker.stop().await.unwrap().completed, 20_000);
+    let after = reads(outbox.pool()).await;
+    let each = (after.by_index - before.by_index) / 20_000;
+    assert!(each <= 40, "{each} index entries an event");
+    drop(keep);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backlog_drains_in_few_transactions() {
+    const EVENTS: u32 = 100_000;
+    let Some((Fresh { outbox, keep, .. }, ran)) = database().await else { return };
+    fill(&outbox, "test.left", EVENTS / 2, "available_at", "clock_timestamp()").await;
+    fill(&outbox, "test.right", EVENTS / 2, "available_at", "clock_timestamp()").await;
+    let before = transactions(outbox.pool()).await;
+    let worker = outbox.worker().spawn().await.unwrap();
+    let began = Instant::now();
+    wait_for_runs(EVENTS, &ran).await;
+    println!("{EVENTS} events in {:?}", began.elapsed());
+    assert_eq!(worker.stop().await.unwrap().completed, u64::from(EVENTS));
+    // The loop's connections report when they close; what comes late would only add to the few.
+    let pool = outbox.pool().clone();
+    eventually("they have reported", async || transactions(&pool).await > before + 100).await;
+    let spent = transactions(&pool).await - before;
+    println!("{spent} transactions");
+    // Each is one statement: the loop opens no transaction around any.
+    assert!(spent < i64::from(EVENTS) / 20, "{spent} transactions for {EVENTS} events");
+    drop(keep);
+}
