@@ -69,17 +69,20 @@ impl Backend for Postgres {
 
     async fn loop_pools(pool: &Pool<Self>) -> Result<LoopPools<Self>> {
         // The guards are written for READ COMMITTED, whatever the server's default is.
-        let isolation = [("default_transaction_isolation", "read committed")];
-        let connect = pool.connect_options().as_ref().clone().options(isolation).application_name("outbox");
-        // A plan that was cached while the table was empty must not outlive that: with these off there is only one way
-        // to read the due index. As connect options they hold before anything is prepared, and leak to nobody.
-        let planner = [("enable_seqscan", "off"), ("enable_bitmapscan", "off"), ("enable_sort", "off")];
-        let claims = connect.clone().options(planner).application_name("outbox claim");
+        // A plan that was cached while the table was empty must not outlive that: every statement of the loop has an
+        // index to go by, and with these off the claim has only one way to read its own. As connect options they hold
+        // before anything is prepared, and leak to nobody.
+        let settings = [("default_transaction_isolation", "read committed"), ("enable_seqscan", "off")];
+        let connect = pool.connect_options().as_ref().clone().options(settings).application_name("outbox");
+        let claims = [("enable_bitmapscan", "off"), ("enable_sort", "off")];
+        let claims = connect.clone().options(claims).application_name("outbox claim");
+        let settles = [("enable_hashjoin", "off"), ("enable_mergejoin", "off")];
+        let settles = connect.clone().options(settles);
         // The caller's hooks come along; its sizes do not.
         let options = pool.options().clone().min_connections(0).test_before_acquire(false);
         Ok(LoopPools {
             claim: options.clone().max_connections(1).connect_lazy_with(claims),
-            settle: options.clone().max_connections(2).connect_lazy_with(connect.clone()),
+            settle: options.clone().max_connections(2).connect_lazy_with(settles),
             heartbeat: HeartbeatPool::Own(
                 options.max_connections(1),
                 connect.application_name("outbox heartbeat"),

@@ -1,5 +1,5 @@
 -- A worker lives: whether its row was there and not declared dead, and which of what it has in hand is not its own any
--- more. One round trip. $1 worker, $2 seqs, $3 fences, $4 now.
+-- more. One round trip. (The || '' are explained at settle.sql.) $1 worker, $2 seqs, $3 fences, $4 now.
 WITH beat AS (
     UPDATE outbox_worker SET heartbeat_at = clock_at($4) WHERE id = $1 AND stopped_at IS NULL RETURNING id)
 SELECT EXISTS (SELECT 1 FROM beat),
@@ -7,4 +7,4 @@ SELECT EXISTS (SELECT 1 FROM beat),
              WHERE NOT EXISTS (
                  SELECT 1 FROM outbox_event AS event
                  WHERE event.seq = held.seq AND event.fence = held.fence
-                   AND event.locked_by = $1 AND event.status = 'processing'))
+                   AND event.locked_by || '' = $1 AND event.status || '' = 'processing'))

@@ -1,7 +1,10 @@
 -- Deletes completed events at once, where completed rows are not kept. $1 seqs, $2 fences, $3 worker.
-DELETE FROM outbox_event AS event
-USING unnest($1::bigint[], $2::bigint[]) AS outcome (seq, fence)
-WHERE event.seq = outcome.seq AND event.fence = outcome.fence AND event.locked_by = $3 AND event.status = 'processing'
-  AND event.seq = ANY (ARRAY(
-      SELECT seq FROM outbox_event WHERE seq = ANY ($1::bigint[]) AND status = 'processing' FOR UPDATE SKIP LOCKED))
+-- Its shape is explained at settle.sql.
+WITH held AS MATERIALIZED (
+    SELECT outcome.seq
+    FROM unnest($1::bigint[], $2::bigint[]) AS outcome (seq, fence)
+    JOIN outbox_event AS event ON event.seq = outcome.seq AND event.fence = outcome.fence
+    WHERE event.locked_by || '' = $3 AND event.status || '' = 'processing'
+    FOR UPDATE OF event SKIP LOCKED)
+DELETE FROM outbox_event AS event USING held WHERE event.seq = held.seq
 RETURNING event.seq
