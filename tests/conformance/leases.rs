@@ -267,6 +267,33 @@ pub async fn l08_the_reaper_takes_everything_page_by_page<DB: Harness>() {
     assert_eq!(fixture.count("SELECT count(*) FROM outbox_event WHERE status = 'processing'").await, 1200);
 }
 
+pub async fn l08_neither_reaper_nor_settle_waits_for_a_row_that_somebody_locks<DB: Harness>() {
+    if !DB::LOCKS_ROWS {
+        eprintln!("left out: this database locks itself, not single rows");
+        return;
+    }
+    let fixture = Fixture::<DB>::new(Script::succeed()).await;
+    let ids = fixture.jobs(0..2).await;
+    fixture.held_by(ids[0], "nobody", 0).await;
+    fixture.held_by(ids[1], "nobody", 0).await;
+    let mut foreign = fixture.outbox.begin().await.unwrap();
+    DB::lock_row(&mut foreign, ids[0]).await;
+    assert_eq!(fixture.reap().await, 1);
+    foreign.rollback().await.unwrap();
+    assert_eq!(fixture.reap().await, 1);
+
+    let held = Held::<DB>::new().await;
+    let mut foreign = held.fixture.outbox.begin().await.unwrap();
+    DB::lock_row(&mut foreign, held.id).await;
+    held.go.notify_one();
+    let others = held.fixture.with_script(Script::succeed());
+    held.fixture.jobs(0..10).await;
+    assert_eq!(others.process_batch(BatchOptions::new()).await.unwrap().completed, 10, "others go on");
+    assert_eq!(held.fixture.get(held.id).await.status, Status::Processing, "and this one waits for its turn");
+    foreign.rollback().await.unwrap();
+    assert_eq!(held.call.await.unwrap().unwrap(), Processed::Completed);
+}
+
 pub async fn l08_a_completed_event_is_never_reaped<DB: Harness>() {
     let fixture = Fixture::<DB>::new(Script::succeed()).await;
     let id = fixture.enqueue(Job { n: 1 }).await;
