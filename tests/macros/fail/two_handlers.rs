@@ -1,0 +1,20 @@
+use outbox::{HandlerResult, outbox_handler};
+
+#[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+struct Invoice {
+    cents: i64,
+}
+
+#[outbox_handler("billing.invoice")]
+async fn push(event: Invoice) -> HandlerResult {
+    let _ = event.cents;
+    Ok(())
+}
+
+#[outbox_handler("billing.invoice_again")]
+async fn push_again(event: Invoice) -> HandlerResult {
+    let _ = event.cents;
+    Ok(())
+}
+
+fn main() {}
