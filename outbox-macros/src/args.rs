@@ -59,6 +59,14 @@ impl Args {
             if !input.peek(Ident::peek_any) {
                 return Err(input.error(not_an_option(of, args.name.is_some())));
             }
+            if args.name.is_none()
+                && seen.is_empty()
+                && !input.peek2(Token![=])
+                && !is_option(&input.fork(), of)
+            {
+                // A name without its quotes.
+                return Err(input.error(not_an_option(of, false)));
+            }
             let option = input.call(Ident::parse_any)?;
             if seen.contains(&option) {
                 return Err(syn::Error::new(
@@ -86,7 +94,7 @@ impl Args {
     }
 
     fn parse_option(&mut self, option: &Ident, input: ParseStream<'_>, of: Of) -> syn::Result<()> {
-        let options = if of == Of::Handler { HANDLER_OPTIONS } else { EVENT_OPTIONS };
+        let options = options_of(of);
         let name = option.to_string();
         if !options.contains(&name.as_str()) {
             let message =
@@ -110,6 +118,14 @@ impl Args {
         }
         Ok(())
     }
+}
+
+fn options_of(of: Of) -> &'static [&'static str] {
+    if of == Of::Handler { HANDLER_OPTIONS } else { EVENT_OPTIONS }
+}
+
+fn is_option(ahead: ParseStream<'_>, of: Of) -> bool {
+    ahead.call(Ident::parse_any).is_ok_and(|word| options_of(of).contains(&word.to_string().as_str()))
 }
 
 fn not_an_option(of: Of, named: bool) -> &'static str {

@@ -69,15 +69,21 @@ fn run(krate: &TokenStream, signature: &Signature) -> TokenStream {
         syn::ReturnType::Default => name.span(),
         syn::ReturnType::Type(_, ty) => ty.span(),
     };
-    let call = quote!(#name(#event #(, #variables)*).await);
-    let finish = quote_spanned!(returned=> #krate::private::finish(#call));
+    // The result's name carries the span of the return type: an error about the one points at the other.
+    let result = Ident::new("__result", Span::mixed_site().located_at(returned));
     let body = quote! {
         let #event = #payload_type(&#delivery)?;
         #(#extractions)*
-        #finish
+        let #result = #name(#event #(, #variables)*).await;
+        #krate::private::finish(#result)
     };
     let boxed = quote_spanned!(name.span()=> #krate::private::boxed);
-    quote!(|#mutability #delivery| #boxed(async move { #body }))
+    // Named after the function, so that what keeps its future from being `Send` is said there.
+    let future = Ident::new("__future", Span::mixed_site().located_at(name.span()));
+    quote!(|#mutability #delivery| {
+        let #future = async move { #body };
+        #boxed(#future)
+    })
 }
 
 fn variable(name: &str) -> Ident {
