@@ -104,7 +104,7 @@ pub async fn l02_a_worker_that_was_declared_dead_comes_back_under_a_new_id<DB: H
         })
     };
     let fixture = Fixture::<DB>::new(script).await;
-    let worker = fixture.outbox.worker().lease(Duration::from_millis(600)).spawn().await.unwrap();
+    let worker = fixture.outbox.worker().lease(Duration::from_secs(2)).spawn().await.unwrap();
     fixture.jobs([0]).await;
     ran.acquire().await.unwrap().forget();
     let now = fixture.sql_time(0);

@@ -144,14 +144,14 @@ async fn after_sigkill_of_one_all_complete_and_only_what_it_held_runs_twice<DB: 
 async fn the_event_that_kills_its_process_is_a_dead_letter_and_its_neighbours_complete<DB: Harness>() {
     let site = Site::<DB>::new().await;
     site.enqueue((0..500).map(|n| Order { n, takes_ms: 1, aborts: n == 250 })).await;
-    let mut worker = site.worker("all", 400);
+    let mut worker = site.worker("all", 1_500);
     let limit = Instant::now() + Duration::from_secs(90);
     let mut deaths = 0;
     while site.count("status IN ('completed', 'dead_letter')").await < 500 {
         assert!(Instant::now() < limit, "{}", site.stderr());
         if worker.0.try_wait().unwrap().is_some() {
             deaths += 1;
-            worker = site.worker("all", 400);
+            worker = site.worker("all", 1_500);
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -204,10 +204,10 @@ async fn programs_with_different_handlers_leave_each_others_events_alone<DB: Har
 async fn a_worker_that_slept_past_its_lease_comes_back_and_harms_nothing<DB: Harness>() {
     let site = Site::<DB>::new().await;
     site.orders(0..50, 300).await;
-    let sleeper = site.worker("all", 600);
+    let sleeper = site.worker("all", 1_500);
     site.wait_for_runs(1).await;
     sleeper.signal("-STOP");
-    let other = site.worker("all", 600);
+    let other = site.worker("all", 1_500);
     site.wait_for("status = 'completed'", 50).await;
     other.terminate();
     sleeper.signal("-CONT");
