@@ -1,9 +1,11 @@
 //! Rows O1–O7 of the contract.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use outbox::{AdminError, BatchOptions, EventId, Page, Processed, RunError, Status};
 use serde_json::json;
+use tokio::sync::Notify;
 
 use crate::fixture::{Anything, Fixture, Foreign, Harness, Job, Other, Script, start_time};
 
@@ -32,6 +34,35 @@ pub async fn o01_time_that_never_suffices_is_an_error_before_any_sql<DB: Harness
     fixture.jobs(0..1).await;
     let own = BatchOptions::new().max_runtime(Duration::from_secs(10)).min_remaining(Duration::from_secs(5));
     assert_eq!(fixture.outbox.process_batch(own).await.unwrap().completed, 1);
+}
+
+pub async fn o01_a_claim_that_fails_abandons_nothing_that_runs<DB: Harness>() {
+    let (entered, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let script = {
+        let (entered, go) = (Arc::clone(&entered), Arc::clone(&go));
+        Script::new(move |_, _| {
+            let (entered, go) = (Arc::clone(&entered), Arc::clone(&go));
+            async move {
+                entered.notify_one();
+                go.notified().await;
+                Ok(())
+            }
+        })
+    };
+    let fixture = Fixture::<DB>::new(script).await;
+    let first = fixture.jobs([0]).await[0];
+    let outbox = fixture.outbox.clone();
+    let batch = tokio::spawn(async move { outbox.process_batch(BatchOptions::new()).await });
+    entered.notified().await;
+    fixture.sql(DB::BREAK_CLAIMS).await;
+    let second = fixture.jobs([1]).await[0];
+    go.notify_one();
+    let failed = batch.await.unwrap();
+    assert!(matches!(failed, Err(RunError::Database(_))), "{failed:?}");
+    assert_eq!(fixture.get(first).await.status, Status::Completed);
+    assert_eq!(fixture.get(second).await.status, Status::Pending);
+    let live = "SELECT count(*) FROM outbox_worker WHERE stopped_at IS NULL";
+    assert_eq!(fixture.count(live).await, 0, "its worker has ended in order");
 }
 
 pub async fn o02_one_event_and_what_stands_against_it<DB: Harness>() {

@@ -38,7 +38,9 @@ pub trait Harness: Backend {
     fn time(ms: i64) -> String;
     /// From here on no outcome can be written.
     const BREAK_WRITES: &str;
-    /// Undoes it.
+    /// From here on nothing can be claimed.
+    const BREAK_CLAIMS: &str;
+    /// Undoes `BREAK_WRITES`.
     const MEND_WRITES: &str;
     /// Whether a transaction locks single rows.
     const LOCKS_ROWS: bool;

@@ -88,6 +88,10 @@ impl Harness for Postgres {
                                 AS $$ BEGIN RAISE EXCEPTION 'broken by the test'; END $$; \
                                 CREATE TRIGGER broken BEFORE UPDATE ON outbox_event FOR EACH ROW \
                                 WHEN (OLD.status = 'processing') EXECUTE FUNCTION broken()";
+    const BREAK_CLAIMS: &str = "CREATE FUNCTION unclaimable() RETURNS trigger LANGUAGE plpgsql \
+                                AS $$ BEGIN RAISE EXCEPTION 'broken by the test'; END $$; \
+                                CREATE TRIGGER unclaimable BEFORE UPDATE ON outbox_event FOR EACH ROW \
+                                WHEN (OLD.status = 'pending') EXECUTE FUNCTION unclaimable()";
     const MEND_WRITES: &str = "DROP TRIGGER broken ON outbox_event";
     const LOCKS_ROWS: bool = true;
 

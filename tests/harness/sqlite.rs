@@ -32,6 +32,8 @@ impl Harness for Sqlite {
 
     const BREAK_WRITES: &str = "CREATE TRIGGER broken BEFORE UPDATE ON outbox_event WHEN OLD.status = 'processing' \
                                 BEGIN SELECT RAISE(ABORT, 'broken by the test'); END";
+    const BREAK_CLAIMS: &str = "CREATE TRIGGER unclaimable BEFORE UPDATE ON outbox_event WHEN OLD.status = 'pending' \
+                                BEGIN SELECT RAISE(ABORT, 'broken by the test'); END";
     const MEND_WRITES: &str = "DROP TRIGGER broken";
     const LOCKS_ROWS: bool = false;
 

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use super::session::{Finished, Session, Setup};
 use super::{Counts, Options, RunError, heartbeat, poll, reap, settle};
 use crate::backend::Backend;
-use crate::backend::data::Status;
+use crate::backend::data::{Claimed, Status};
 use crate::event::EventId;
 use crate::handle::Outbox;
 
@@ -204,6 +204,16 @@ impl<DB: Backend> OneShot<DB> {
 
     async fn batch(&self, batch_size: usize, deadline: Deadline) -> Result<(), RunError> {
         reap::run_once(&self.session).await?;
+        let claimed = self.claim_until(batch_size, deadline).await;
+        if claimed.is_err() {
+            poll::recover(&self.session).await;
+        }
+        // Also after a claim that failed: what runs ends, and its outcome is written.
+        self.finish().await;
+        Ok(claimed?)
+    }
+
+    async fn claim_until(&self, batch_size: usize, deadline: Deadline) -> Result<(), sqlx::Error> {
         let mut left = batch_size;
         while left > 0 && !deadline.is_over() && !self.session.over.is_cancelled() {
             // Asked before the claim: what ends meanwhile may have enqueued what comes next, or held back a suspect.
@@ -214,19 +224,27 @@ impl<DB: Backend> OneShot<DB> {
                 _ => break,
             }
         }
-        self.finish().await;
         Ok(())
     }
 
     async fn event(&self, id: EventId) -> Result<bool, RunError> {
+        let claimed = match self.claim_event(id).await {
+            Ok(claimed) => claimed,
+            Err(error) => {
+                poll::recover(&self.session).await;
+                return Err(error.into());
+            }
+        };
+        let found = claimed.is_some();
+        self.session.take_in(claimed.into_iter().collect());
+        self.finish().await;
+        Ok(found)
+    }
+
+    async fn claim_event(&self, id: EventId) -> Result<Option<Claimed>, sqlx::Error> {
         let claims = &self.setup.claims;
         let mut conn = claims.acquire().await?;
-        let claimed = DB::claim_event(claims.at(&mut conn), &id.to_string(), &self.session.worker).await?;
-        drop(conn);
-        let Some(claimed) = claimed else { return Ok(false) };
-        self.session.take_in(vec![claimed]);
-        self.finish().await;
-        Ok(true)
+        DB::claim_event(claims.at(&mut conn), &id.to_string(), &self.session.worker).await
     }
 
     /// Every handler keeps its own timeout, and a lost lease ends the rest.

@@ -94,7 +94,7 @@ fn kinds_of(request: &Request) -> Vec<Kind<'_>> {
 
 /// After a claim that failed: it may have been carried out all the same, and only its answer was lost. What this
 /// worker holds in the table and not in hand goes back.
-async fn recover<DB: Backend>(session: &Session<DB>) {
+pub(super) async fn recover<DB: Backend>(session: &Session<DB>) {
     let in_hand: Vec<i64> = session.hands().held().into_iter().map(|(seq, _)| seq).collect();
     let released = async {
         let mut conn = session.setup.claims.acquire().await?;
