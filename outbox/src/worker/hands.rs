@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
+use super::Options;
 use crate::backend::data::Claimed;
 use crate::event::EventId;
 use crate::handler::Stop;
@@ -101,14 +102,15 @@ fn zombies() -> std::sync::MutexGuard<'static, HashSet<EventId>> {
 }
 
 impl Hands {
-    pub(super) fn new(registry: &Registry, concurrency: usize, default_timeout: Duration) -> Self {
+    pub(super) fn new(registry: &Registry, options: &Options) -> Self {
+        let concurrency = options.concurrency;
         let lanes: Vec<Lane> = registry
             .handlers()
             .iter()
             .map(|def| Lane {
                 def: def.clone(),
                 concurrency: def.concurrency.map_or(concurrency, |limit| concurrency.min(limit as usize)),
-                timeout: def.timeout.unwrap_or(default_timeout),
+                timeout: options.timeout_of(def),
                 running: 0,
                 queue: VecDeque::new(),
                 mean: None,

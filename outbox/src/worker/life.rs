@@ -199,7 +199,7 @@ fn announce<DB: Backend>(session: &Session<DB>) {
     for def in handlers {
         tracing::info!(
             name: "outbox.handler", event_type = def.event_type, version = def.version, handler = def.name,
-            place = def.place(), timeout = ?def.timeout.unwrap_or(session.setup.options.timeout),
+            place = def.place(), timeout = ?session.setup.options.timeout_of(def),
             concurrency = def.concurrency, "handles"
         );
     }

@@ -11,6 +11,7 @@ use crate::backend::Backend;
 use crate::backend::data::{Claimed, Status};
 use crate::event::EventId;
 use crate::handle::Outbox;
+use crate::registry::HandlerDef;
 
 /// How much one call of [`Outbox::process_batch`] does.
 ///
@@ -94,9 +95,7 @@ impl<DB: Backend> Outbox<DB> {
     /// # Errors
     /// [`RunError`]; before any statement where the options or the handlers are wrong.
     pub async fn process_batch(&self, options: BatchOptions) -> Result<Counts, RunError> {
-        let worker = Options::for_one_shot(&self.registry);
-        self.registry.check(&self.states, &[])?;
-        worker.check(&self.registry)?;
+        let worker = self.one_shot_options()?;
         let deadline = Deadline::new(options, worker.longest_timeout(&self.registry))?;
         let one = OneShot::open(self, worker).await?;
         let ran = one.batch(options.batch_size, deadline).await;
@@ -109,11 +108,9 @@ impl<DB: Backend> Outbox<DB> {
     /// # Errors
     /// [`RunError::NoHandler`] for a type, or a version, that no handler here takes; the row is untouched.
     pub async fn process_event(&self, id: EventId) -> Result<Processed, RunError> {
-        let worker = Options::for_one_shot(&self.registry);
-        self.registry.check(&self.states, &[])?;
-        worker.check(&self.registry)?;
+        let worker = self.one_shot_options()?;
         // Looked at first: most answers need no worker.
-        if let Some(answer) = self.look_at(id, true).await? {
+        if let Some(answer) = self.look_at(id).await? {
             return Ok(answer);
         }
         let one = OneShot::open(self, worker).await?;
@@ -123,11 +120,19 @@ impl<DB: Backend> Outbox<DB> {
             return Ok(processed(counts));
         }
         // Somebody was faster.
-        Ok(self.look_at(id, false).await?.unwrap_or(Processed::Locked))
+        Ok(self.look_at(id).await?.unwrap_or(Processed::Locked))
+    }
+
+    /// What a worker of one call is like, once the handlers are found to be right.
+    fn one_shot_options(&self) -> Result<Options, RunError> {
+        let options = Options::for_one_shot(&self.registry);
+        self.registry.check(&self.states, &options.expected)?;
+        options.check(&self.registry)?;
+        Ok(options)
     }
 
     /// What stands against running an event; `None`: nothing, it is due.
-    async fn look_at(&self, id: EventId, check_handler: bool) -> Result<Option<Processed>, RunError> {
+    async fn look_at(&self, id: EventId) -> Result<Option<Processed>, RunError> {
         let mut conn = self.store.acquire().await?;
         let Some(record) = DB::get(self.store.at(&mut conn), &id.to_string()).await? else {
             return Ok(Some(Processed::NotFound));
@@ -137,10 +142,9 @@ impl<DB: Backend> Outbox<DB> {
             Status::Completed | Status::DeadLetter => return Ok(Some(Processed::Finished(record.status))),
             Status::Pending => {}
         }
-        let handles = |def: &&crate::HandlerDef| {
-            def.event_type == record.event_type && def.version >= record.event_version
-        };
-        if check_handler && !self.registry.handlers().iter().any(|def| handles(&def)) {
+        let handles =
+            |def: &HandlerDef| def.event_type == record.event_type && def.version >= record.event_version;
+        if !self.registry.handlers().iter().any(handles) {
             return Err(RunError::NoHandler { event_type: record.event_type, version: record.event_version });
         }
         Ok((!record.is_due).then_some(Processed::NotDue))

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::hands::PREFETCH_WAIT;
 use super::{DEFAULT_TIMEOUT, RunError};
-use crate::registry::Registry;
+use crate::registry::{HandlerDef, Registry};
 
 /// What becomes of completed events. Dead letters always stay until somebody requeues, discards or prunes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,12 +70,12 @@ impl Options {
     }
 
     pub(super) fn longest_timeout(&self, registry: &Registry) -> Duration {
-        registry
-            .handlers()
-            .iter()
-            .map(|def| def.timeout.unwrap_or(self.timeout))
-            .max()
-            .unwrap_or(self.timeout)
+        registry.handlers().iter().map(|def| self.timeout_of(def)).max().unwrap_or(self.timeout)
+    }
+
+    /// How long a run of this handler may take.
+    pub(super) fn timeout_of(&self, def: &HandlerDef) -> Duration {
+        def.timeout.unwrap_or(self.timeout)
     }
 
     pub(super) fn check(&self, registry: &Registry) -> Result<(), RunError> {
@@ -100,7 +100,7 @@ impl Options {
             return refuse("unknown_after", "must be above 0 and at most 90 days".to_owned());
         }
         for def in registry.handlers() {
-            let timeout = def.timeout.unwrap_or(self.timeout);
+            let timeout = self.timeout_of(def);
             let needed = PREFETCH_WAIT + timeout + self.grace;
             if self.stuck_after <= needed {
                 return refuse(

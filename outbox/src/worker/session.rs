@@ -79,13 +79,12 @@ impl<DB: Backend> Session<DB> {
     pub(super) async fn open(
         setup: &Arc<Setup<DB>>,
     ) -> Result<(Arc<Self>, mpsc::UnboundedReceiver<Finished>), sqlx::Error> {
-        let options = &setup.options;
         // Bounded by what is in hand: `Hands` claims nothing while too much is unwritten.
         let (finished, receiver) = mpsc::unbounded_channel();
         let session = Self {
             worker: Uuid::now_v7().to_string(),
             registered: Instant::now(),
-            hands: Mutex::new(Hands::new(&setup.outbox.registry, options.concurrency, options.timeout)),
+            hands: Mutex::new(Hands::new(&setup.outbox.registry, &setup.options)),
             finished,
             draining: CancellationToken::new(),
             over: CancellationToken::new(),
