@@ -8,6 +8,7 @@ use crate::enqueue::InTransaction;
 use crate::event::{Event, EventId};
 use crate::handle::Outbox;
 use crate::nudge;
+use crate::store::Store;
 
 /// How many rows one statement touches, so that none holds its locks for long.
 pub(crate) const PAGE: i64 = 1000;
@@ -157,18 +158,7 @@ impl<DB: Backend> Outbox<DB> {
         if !status.is_terminal() {
             return Err(AdminError::NotTerminal(status));
         }
-        let mut pruned = 0;
-        let mut after = 0;
-        let mut conn = self.store.acquire().await?;
-        loop {
-            let at = self.store.at(&mut conn);
-            let page = DB::prune(at, status, duration_ms(older_than), after, PAGE).await?;
-            pruned += page.deleted;
-            match page.next_after {
-                Some(next) => after = next,
-                None => return Ok(pruned),
-            }
-        }
+        Ok(prune(&self.store, status, older_than, || false).await?)
     }
 
     /// What waits, by type, and who works. Its cost does not grow with the backlog.
@@ -198,6 +188,31 @@ impl<DB: Backend> Outbox<DB> {
             Err(error) => error.into(),
         }
     }
+}
+
+/// Deletes page by page, in order of seq, what is finished in this status and old enough, until told to stop.
+pub(crate) async fn prune<DB: Backend>(
+    store: &Store<DB>,
+    status: Status,
+    older_than: Duration,
+    stop: impl Fn() -> bool,
+) -> Result<u64, sqlx::Error> {
+    let older_than_ms = duration_ms(older_than);
+    let (mut pruned, mut after) = (0, 0);
+    loop {
+        // A connection for each page: where there is only one, claims and outcomes come in between.
+        let mut conn = store.acquire().await?;
+        let page = DB::prune_page(store.at(&mut conn), status, older_than_ms, after, PAGE).await?;
+        let Some(last) = page.last else { break };
+        if page.old > 0 {
+            pruned += DB::prune(store.at(&mut conn), status, older_than_ms, after, last).await?;
+        }
+        if page.rows < PAGE || page.all_young || stop() {
+            break;
+        }
+        after = last;
+    }
+    Ok(pruned)
 }
 
 /// Why an event was not looked after.

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use sqlx::{Database, Transaction};
 
-use crate::backend::data::{InsertResult, NewEvent, Status, duration_ms, to_ms};
+use crate::backend::data::{Duplicate, NewEvent, Status, duration_ms, to_ms};
 use crate::backend::{At, Backend};
 use crate::clock::Clock;
 use crate::event::{Event, EventId};
@@ -240,14 +240,12 @@ impl<'t> Enqueue<'t> {
             dedup_key: self.dedup_key.as_deref(),
         };
         let inserted = self.target.insert(self.schema.as_deref(), self.clock.now_ms(), &event).await;
-        match inserted.map_err(EnqueueError::Database)? {
-            InsertResult::Stored => {
-                // Before the commit, which is the caller's: the worker looks again in the next milliseconds.
-                nudge::soon();
-                Ok(Receipt::Enqueued(event.id))
-            }
-            InsertResult::Duplicate { id, status } => Ok(Receipt::Duplicate { id, status }),
+        let receipt = inserted.map_err(EnqueueError::Database)?;
+        if !receipt.is_duplicate() {
+            // Before the commit, which is the caller's: the worker looks again in the next milliseconds.
+            nudge::soon();
         }
+        Ok(receipt)
     }
 }
 
@@ -278,7 +276,7 @@ trait Target: Send {
         schema: Option<&'a str>,
         now: Option<i64>,
         event: &'a NewEvent<'a>,
-    ) -> Pin<Box<dyn Future<Output = Result<InsertResult, sqlx::Error>> + Send + 'a>>;
+    ) -> Pin<Box<dyn Future<Output = Result<Receipt, sqlx::Error>> + Send + 'a>>;
 }
 
 struct Connection<'t, DB: Backend>(&'t mut DB::Connection);
@@ -297,10 +295,22 @@ impl<DB: Backend> Target for Connection<'_, DB> {
         schema: Option<&'a str>,
         now: Option<i64>,
         event: &'a NewEvent<'a>,
-    ) -> Pin<Box<dyn Future<Output = Result<InsertResult, sqlx::Error>> + Send + 'a>> {
+    ) -> Pin<Box<dyn Future<Output = Result<Receipt, sqlx::Error>> + Send + 'a>> {
         Box::pin(async move {
             let sql = DB::statements(schema);
-            DB::insert(At { conn: self.0, sql: &*sql, now }, event).await
+            let sql = &*sql;
+            loop {
+                if DB::insert(At { conn: &mut *self.0, sql, now }, event).await? {
+                    return Ok(Receipt::Enqueued(event.id));
+                }
+                // In a statement of its own: one that inserts and reads sees neither row when the other transaction
+                // commits in between.
+                let found = DB::find_duplicate(At { conn: &mut *self.0, sql, now }, event).await?;
+                if let Some(Duplicate { id, status }) = found {
+                    return Ok(Receipt::Duplicate { id, status });
+                }
+                // It went in between, and the insert has its chance again.
+            }
         })
     }
 }

@@ -74,11 +74,11 @@ pub struct NewEvent<'a> {
     pub dedup_key: Option<&'a str>,
 }
 
-/// What became of an insert.
+/// An event that was stored before.
 #[derive(Debug)]
-pub enum InsertResult {
-    Stored,
-    Duplicate { id: EventId, status: Status },
+pub struct Duplicate {
+    pub id: EventId,
+    pub status: Status,
 }
 
 /// An event type that a worker handles, up to a version, and how many of it it has room for.
@@ -168,12 +168,17 @@ pub struct Reaped {
     pub status: Status,
 }
 
-/// What pruning one page did.
+/// A page of the table, as pruning sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct PrunePage {
-    pub deleted: u64,
-    /// Where the next page begins; `None` at the end.
-    pub next_after: Option<i64>,
+    /// The page's last row; `None` where there is none.
+    pub last: Option<i64>,
+    /// How many rows it has.
+    pub rows: i64,
+    /// How many of them may go.
+    pub old: i64,
+    /// Whether all were stored too lately for any to be old enough; so is everything behind them.
+    pub all_young: bool,
 }
 
 /// The worker's own connections.
@@ -302,6 +307,20 @@ pub struct WorkerInfo {
     pub started_at: SystemTime,
     /// Its last heartbeat.
     pub heartbeat_at: SystemTime,
+}
+
+/// A value that a column holds as text.
+pub(super) fn parse_column<T: FromStr<Err: std::error::Error + Send + Sync + 'static>>(
+    text: &str,
+    index: usize,
+) -> Result<T, sqlx::Error> {
+    text.parse()
+        .map_err(|error: T::Err| sqlx::Error::ColumnDecode { index: index.to_string(), source: error.into() })
+}
+
+/// A number for the database.
+pub(super) fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// A time from the database.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use sqlx::{Database, Pool, Transaction};
 
 use data::{
-    Claim, Claimed, FoundRow, InsertResult, LoopPools, NewEvent, PrunePage, Reaped, Settlement, WorkerRow,
+    Claim, Claimed, Duplicate, FoundRow, LoopPools, NewEvent, PrunePage, Reaped, Settlement, WorkerRow,
 };
 pub use data::{EventRecord, Status, TypeStats, WorkerInfo};
 
@@ -85,8 +85,11 @@ pub trait Backend: Database + sealed::Sealed {
     /// Applies what is missing, in one transaction for each step.
     fn migrate(conn: &mut Self::Connection, schema: Option<&str>) -> impl Answer<()>;
 
-    /// Stores an event, or says which one was there before.
-    fn insert(at: At<'_, Self>, event: &NewEvent<'_>) -> impl Answer<InsertResult>;
+    /// Stores an event; whether it did. Not, if its id or its key of the type is there already.
+    fn insert(at: At<'_, Self>, event: &NewEvent<'_>) -> impl Answer<bool>;
+
+    /// The event because of which an insert stored nothing.
+    fn find_duplicate(at: At<'_, Self>, event: &NewEvent<'_>) -> impl Answer<Option<Duplicate>>;
 
     /// Claims a batch of due events.
     fn claim(at: At<'_, Self>, claim: &Claim<'_>) -> impl Answer<Vec<Claimed>>;
@@ -115,14 +118,18 @@ pub trait Backend: Database + sealed::Sealed {
     /// Declares workers dead, then frees a page of events without an owner or held too long.
     fn reap(at: At<'_, Self>, page: i64) -> impl Answer<Vec<Reaped>>;
 
-    /// Deletes what is finished, `older_than_ms`, and of that status, from the page after `after`.
-    fn prune(
+    /// What a page of the table, in order of seq from after `after`, holds to prune.
+    fn prune_page(
         at: At<'_, Self>,
         status: Status,
         older_than_ms: i64,
         after: i64,
         page: i64,
     ) -> impl Answer<PrunePage>;
+
+    /// Deletes within a page, up to `last`, what is finished in this status and old enough.
+    fn prune(at: At<'_, Self>, status: Status, older_than_ms: i64, after: i64, last: i64)
+    -> impl Answer<u64>;
 
     /// Forgets workers that ended long ago.
     fn prune_workers(at: At<'_, Self>) -> impl Answer<u64>;

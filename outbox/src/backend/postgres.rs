@@ -8,8 +8,8 @@ use sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions, PgRow};
 use sqlx::{AssertSqlSafe, Connection, Pool, Postgres, Row, Transaction};
 
 use super::data::{
-    Claim, Claimed, EventRecord, FoundRow, HeartbeatPool, InsertResult, LoopPools, NewEvent, PrunePage,
-    Reaped, Settlement, Status, TypeStats, WorkerInfo, WorkerRow, WriteError, from_ms,
+    Claim, Claimed, Duplicate, EventRecord, FoundRow, HeartbeatPool, LoopPools, NewEvent, PrunePage, Reaped,
+    Settlement, Status, TypeStats, WorkerInfo, WorkerRow, WriteError, count, from_ms, parse_column,
 };
 use super::statements::statements;
 use super::{At, Backend, Migration, sealed};
@@ -115,36 +115,28 @@ impl Backend for Postgres {
         Ok(())
     }
 
-    async fn insert(at: At<'_, Self>, event: &NewEvent<'_>) -> Result<InsertResult> {
-        let id = event.id.to_string();
-        loop {
-            let stored = sqlx::query(at.sql.insert.safe())
-                .bind(&id)
-                .bind(event.event_type)
-                .bind(i64::from(event.version))
-                .bind(event.payload)
-                .bind(event.headers)
-                .bind(i64::from(event.max_attempts))
-                .bind(event.available_at)
-                .bind(event.delay_ms)
-                .bind(event.dedup_key)
-                .bind(at.now)
-                .fetch_optional(&mut *at.conn)
-                .await?;
-            if stored.is_some() {
-                return Ok(InsertResult::Stored);
-            }
-            let found = sqlx::query(at.sql.find_duplicate.safe())
-                .bind(&id)
-                .bind(event.event_type)
-                .bind(event.dedup_key)
-                .fetch_optional(&mut *at.conn)
-                .await?;
-            // None: it was pruned in between, and the insert has its chance again.
-            if let Some(row) = found {
-                return Ok(InsertResult::Duplicate { id: parsed(&row, 0)?, status: parsed(&row, 1)? });
-            }
-        }
+    async fn insert(at: At<'_, Self>, event: &NewEvent<'_>) -> Result<bool> {
+        let stored = sqlx::query(at.sql.insert.safe())
+            .bind(event.id.to_string())
+            .bind(event.event_type)
+            .bind(i64::from(event.version))
+            .bind(event.payload)
+            .bind(event.headers)
+            .bind(i64::from(event.max_attempts))
+            .bind(event.available_at)
+            .bind(event.delay_ms)
+            .bind(event.dedup_key)
+            .bind(at.now)
+            .fetch_optional(at.conn)
+            .await?;
+        Ok(stored.is_some())
+    }
+
+    async fn find_duplicate(at: At<'_, Self>, event: &NewEvent<'_>) -> Result<Option<Duplicate>> {
+        let query = sqlx::query(at.sql.find_duplicate.safe()).bind(event.id.to_string());
+        let query = query.bind(event.event_type).bind(event.dedup_key);
+        let row = query.fetch_optional(at.conn).await?;
+        row.map(|row| Ok(Duplicate { id: parsed(&row, 0)?, status: parsed(&row, 1)? })).transpose()
     }
 
     async fn claim(at: At<'_, Self>, claim: &Claim<'_>) -> Result<Vec<Claimed>> {
@@ -239,7 +231,7 @@ impl Backend for Postgres {
         rows.iter().map(|row| Ok(Reaped { event_type: row.try_get(0)?, status: parsed(row, 1)? })).collect()
     }
 
-    async fn prune(
+    async fn prune_page(
         at: At<'_, Self>,
         status: Status,
         older_than_ms: i64,
@@ -247,16 +239,24 @@ impl Backend for Postgres {
         page: i64,
     ) -> Result<PrunePage> {
         let query = sqlx::query(at.sql.prune_page.safe()).bind(status.as_str()).bind(older_than_ms);
-        let row = query.bind(after).bind(page).bind(at.now).fetch_one(&mut *at.conn).await?;
-        let last: Option<i64> = row.try_get(0)?;
-        let (rows, old): (i64, i64) = (row.try_get(1)?, row.try_get(2)?);
-        let all_young: bool = row.try_get(3)?;
-        let mut deleted = 0;
-        if let (Some(last), 1..) = (last, old) {
-            let query = sqlx::query(at.sql.prune.safe()).bind(status.as_str()).bind(older_than_ms);
-            deleted = query.bind(after).bind(last).bind(at.now).execute(at.conn).await?.rows_affected();
-        }
-        Ok(PrunePage { deleted, next_after: last.filter(|_| rows == page && !all_young) })
+        let row = query.bind(after).bind(page).bind(at.now).fetch_one(at.conn).await?;
+        Ok(PrunePage {
+            last: row.try_get(0)?,
+            rows: row.try_get(1)?,
+            old: row.try_get(2)?,
+            all_young: row.try_get(3)?,
+        })
+    }
+
+    async fn prune(
+        at: At<'_, Self>,
+        status: Status,
+        older_than_ms: i64,
+        after: i64,
+        last: i64,
+    ) -> Result<u64> {
+        let query = sqlx::query(at.sql.prune.safe()).bind(status.as_str()).bind(older_than_ms);
+        Ok(query.bind(after).bind(last).bind(at.now).execute(at.conn).await?.rows_affected())
     }
 
     async fn prune_workers(at: At<'_, Self>) -> Result<u64> {
@@ -415,10 +415,6 @@ fn update<'q>(sql: &Statements, worker: &'q str, outcomes: &[&Settlement], now: 
         .bind(now)
 }
 
-fn count(number: usize) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
 /// A bigint that is never negative.
 fn positive(row: &PgRow, index: usize) -> Result<u64> {
     row.try_get::<i64, _>(index).map(|number| number.max(0).unsigned_abs())
@@ -433,9 +429,7 @@ fn parsed<T: FromStr<Err: std::error::Error + Send + Sync + 'static>>(
     row: &PgRow,
     index: usize,
 ) -> Result<T> {
-    let text: &str = row.try_get(index)?;
-    text.parse()
-        .map_err(|error: T::Err| sqlx::Error::ColumnDecode { index: index.to_string(), source: error.into() })
+    parse_column(row.try_get(index)?, index)
 }
 
 fn claimed(row: &PgRow) -> Result<Claimed> {

@@ -9,8 +9,8 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, Sq
 use sqlx::{AssertSqlSafe, Connection, Pool, Row, Sqlite, Transaction};
 
 use super::data::{
-    Claim, Claimed, EventRecord, FoundRow, HeartbeatPool, InsertResult, LoopPools, NewEvent, PrunePage,
-    Reaped, Settlement, Status, TypeStats, WorkerInfo, WorkerRow, WriteError, from_ms,
+    Claim, Claimed, Duplicate, EventRecord, FoundRow, HeartbeatPool, LoopPools, NewEvent, PrunePage, Reaped,
+    Settlement, Status, TypeStats, WorkerInfo, WorkerRow, WriteError, count, from_ms, parse_column,
 };
 use super::statements::{qualify, statements};
 use super::{At, Backend, Migration, sealed};
@@ -118,38 +118,30 @@ impl Backend for Sqlite {
         Ok(())
     }
 
-    async fn insert(at: At<'_, Self>, event: &NewEvent<'_>) -> Result<InsertResult> {
-        let id = event.id.to_string();
-        loop {
-            let stored = sqlx::query(at.sql.insert.safe())
-                .bind(&id)
-                .bind(event.event_type)
-                .bind(event.version)
-                .bind(event.payload)
-                .bind(event.headers)
-                .bind(event.max_attempts)
-                .bind(event.available_at)
-                .bind(event.delay_ms)
-                .bind(None::<&str>)
-                .bind(event.dedup_key)
-                .bind(None::<&str>)
-                .bind(at.now)
-                .fetch_optional(&mut *at.conn)
-                .await?;
-            if stored.is_some() {
-                return Ok(InsertResult::Stored);
-            }
-            let found = sqlx::query(at.sql.find_duplicate.safe())
-                .bind(&id)
-                .bind(event.event_type)
-                .bind(event.dedup_key)
-                .fetch_optional(&mut *at.conn)
-                .await?;
-            // None: it was pruned in between, and the insert has its chance again.
-            if let Some(row) = found {
-                return Ok(InsertResult::Duplicate { id: parsed(&row, 0)?, status: parsed(&row, 1)? });
-            }
-        }
+    async fn insert(at: At<'_, Self>, event: &NewEvent<'_>) -> Result<bool> {
+        let stored = sqlx::query(at.sql.insert.safe())
+            .bind(event.id.to_string())
+            .bind(event.event_type)
+            .bind(event.version)
+            .bind(event.payload)
+            .bind(event.headers)
+            .bind(event.max_attempts)
+            .bind(event.available_at)
+            .bind(event.delay_ms)
+            .bind(None::<&str>)
+            .bind(event.dedup_key)
+            .bind(None::<&str>)
+            .bind(at.now)
+            .fetch_optional(at.conn)
+            .await?;
+        Ok(stored.is_some())
+    }
+
+    async fn find_duplicate(at: At<'_, Self>, event: &NewEvent<'_>) -> Result<Option<Duplicate>> {
+        let query = sqlx::query(at.sql.find_duplicate.safe()).bind(event.id.to_string());
+        let query = query.bind(event.event_type).bind(event.dedup_key);
+        let row = query.fetch_optional(at.conn).await?;
+        row.map(|row| Ok(Duplicate { id: parsed(&row, 0)?, status: parsed(&row, 1)? })).transpose()
     }
 
     async fn claim(at: At<'_, Self>, claim: &Claim<'_>) -> Result<Vec<Claimed>> {
@@ -260,30 +252,32 @@ impl Backend for Sqlite {
         rows.iter().map(|row| Ok(Reaped { event_type: row.try_get(0)?, status: parsed(row, 1)? })).collect()
     }
 
-    async fn prune(
+    async fn prune_page(
         at: At<'_, Self>,
         status: Status,
         older_than_ms: i64,
         after: i64,
         page: i64,
     ) -> Result<PrunePage> {
-        let row = sqlx::query(at.sql.prune_page.safe())
-            .bind(status.as_str())
-            .bind(older_than_ms)
-            .bind(after)
-            .bind(page)
-            .bind(at.now)
-            .fetch_one(&mut *at.conn)
-            .await?;
-        let last: Option<i64> = row.try_get(0)?;
-        let (rows, old): (i64, i64) = (row.try_get(1)?, row.try_get(2)?);
-        let all_young: bool = row.try_get(3)?;
-        let mut deleted = 0;
-        if let (Some(last), 1..) = (last, old) {
-            let query = sqlx::query(at.sql.prune.safe()).bind(status.as_str()).bind(older_than_ms);
-            deleted = query.bind(after).bind(last).bind(at.now).execute(at.conn).await?.rows_affected();
-        }
-        Ok(PrunePage { deleted, next_after: last.filter(|_| rows == page && !all_young) })
+        let query = sqlx::query(at.sql.prune_page.safe()).bind(status.as_str()).bind(older_than_ms);
+        let row = query.bind(after).bind(page).bind(at.now).fetch_one(at.conn).await?;
+        Ok(PrunePage {
+            last: row.try_get(0)?,
+            rows: row.try_get(1)?,
+            old: row.try_get(2)?,
+            all_young: row.try_get(3)?,
+        })
+    }
+
+    async fn prune(
+        at: At<'_, Self>,
+        status: Status,
+        older_than_ms: i64,
+        after: i64,
+        last: i64,
+    ) -> Result<u64> {
+        let query = sqlx::query(at.sql.prune.safe()).bind(status.as_str()).bind(older_than_ms);
+        Ok(query.bind(after).bind(last).bind(at.now).execute(at.conn).await?.rows_affected())
     }
 
     async fn prune_workers(at: At<'_, Self>) -> Result<u64> {
@@ -418,10 +412,6 @@ fn json<T: Serialize + ?Sized>(value: &T) -> Result<String> {
     serde_json::to_string(value).map_err(|error| sqlx::Error::Encode(error.into()))
 }
 
-fn count(number: usize) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
 fn number(row: &SqliteRow, index: usize) -> Result<u64> {
     row.try_get(index)
 }
@@ -430,9 +420,7 @@ fn parsed<T: FromStr<Err: std::error::Error + Send + Sync + 'static>>(
     row: &SqliteRow,
     index: usize,
 ) -> Result<T> {
-    let text: &str = row.try_get(index)?;
-    text.parse()
-        .map_err(|error: T::Err| sqlx::Error::ColumnDecode { index: index.to_string(), source: error.into() })
+    parse_column(row.try_get(index)?, index)
 }
 
 fn settlement_row(outcome: &Settlement) -> impl Serialize + use<'_> {

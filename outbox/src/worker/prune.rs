@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Retention;
 use super::session::Session;
-use crate::admin::PAGE;
+use crate::admin::{self, PAGE};
 use crate::backend::Backend;
 use crate::backend::data::{Status, TypeStats, duration_ms};
 
@@ -21,18 +21,8 @@ pub(super) async fn run_once<DB: Backend>(session: &Session<DB>) -> Result<(), s
 }
 
 async fn prune_completed<DB: Backend>(session: &Session<DB>, age: Duration) -> Result<(), sqlx::Error> {
-    let mut after = 0;
-    let mut pruned = 0;
-    loop {
-        // A connection for each page: claims and outcomes come in between.
-        let mut conn = session.setup.store.acquire().await?;
-        let page = DB::prune(session.at(&mut conn), Status::Completed, duration_ms(age), after, PAGE).await?;
-        pruned += page.deleted;
-        match page.next_after {
-            Some(next) if !session.draining.is_cancelled() => after = next,
-            _ => break,
-        }
-    }
+    let draining = || session.draining.is_cancelled();
+    let pruned = admin::prune(&session.setup.store, Status::Completed, age, draining).await?;
     if pruned > 0 {
         tracing::debug!(name: "outbox.pruned", pruned, "deleted completed events");
     }
