@@ -14,7 +14,7 @@ CREATE TABLE outbox_event (
     attempts      integer     NOT NULL DEFAULT 0 CHECK (attempts >= 0),
     crashes       integer     NOT NULL DEFAULT 0 CHECK (crashes >= 0),
     max_attempts  integer     NOT NULL DEFAULT 10 CHECK (max_attempts >= 1),
-    available_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
+    available_at  timestamptz NOT NULL DEFAULT clock_timestamp() CHECK (isfinite(available_at)),
     locked_at     timestamptz,
     locked_by     text        COLLATE "C",
     fence         bigint      NOT NULL DEFAULT 0,
@@ -22,7 +22,7 @@ CREATE TABLE outbox_event (
     ordering_key  text        COLLATE "C" CHECK (octet_length(ordering_key) <= 255),
     dedup_key     text        COLLATE "C" CHECK (octet_length(dedup_key) <= 255),
     subject       text        COLLATE "C" CHECK (octet_length(subject) <= 255),
-    created_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
+    created_at    timestamptz NOT NULL DEFAULT clock_timestamp() CHECK (isfinite(created_at)),
     processed_at  timestamptz
 ) WITH (
     -- Every row is updated twice in its life: room on the page for it, and a vacuum that comes early.

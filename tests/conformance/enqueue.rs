@@ -5,7 +5,7 @@ use std::time::Duration;
 use outbox::{Context, EnqueueError, EventId, PayloadError, Processed, Receipt, Status};
 use serde_json::{Value, json};
 
-use crate::fixture::{Anything, Fixture, Harness, Job, Other, Script, ms, start_time};
+use crate::fixture::{Anything, Fixture, Harness, Job, Other, Script, eventually, ms, start_time};
 
 pub async fn e01_commit_stores_a_pending_event<DB: Harness>() {
     let fixture = Fixture::<DB>::new(Script::succeed()).await;
@@ -152,8 +152,13 @@ pub async fn e08_a_transaction_that_commits_last_is_not_skipped<DB: Harness>() {
         let late = fixture.outbox.enqueue::<Job>(&mut long, Job { n: 1 }).await.unwrap().id();
         fixture.jobs(2..5).await;
         assert_eq!(fixture.batch(10).await.completed, 3);
+        // And for a loop, which goes on from where it was.
+        let worker = fixture.outbox.worker().spawn().await.unwrap();
+        fixture.jobs(5..8).await;
+        eventually("the loop ran the later ones", async || fixture.script.runs().len() == 6).await;
         long.commit().await.unwrap();
-        assert_eq!(fixture.batch(10).await.completed, 1);
+        eventually("it ran the late one", async || fixture.script.runs().len() == 7).await;
+        worker.stop().await.unwrap();
         assert_eq!(fixture.get(late).await.status, Status::Completed);
     } else {
         // One writer at a time: what is due before others that ran already still runs.

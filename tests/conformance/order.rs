@@ -6,7 +6,7 @@ use std::time::Duration;
 use outbox::BatchOptions;
 use tokio::sync::Semaphore;
 
-use crate::fixture::{Anything, Fixture, Harness, Hasty, Job, Other, Script, eventually};
+use crate::fixture::{Anything, Fixture, Harness, Hasty, Job, Other, Script, eventually, start_time};
 
 pub async fn p01_one_at_a_time_they_run_in_due_order<DB: Harness>() {
     let fixture = Fixture::<DB>::new(Script::succeed()).await;
@@ -19,6 +19,28 @@ pub async fn p01_one_at_a_time_they_run_in_due_order<DB: Harness>() {
     eventually("all ran", async || fixture.script.runs().len() == 6).await;
     worker.stop().await.unwrap();
     assert_eq!(fixture.script.numbers(), [4, 1, 3, 0, 2, 5]);
+}
+
+pub async fn p01_what_appears_in_front_of_others_that_ran_still_runs<DB: Harness>() {
+    let fixture = Fixture::<DB>::new(Script::succeed()).await;
+    let worker = fixture.outbox.worker().poll_interval(Duration::from_millis(5)).spawn().await.unwrap();
+    let mut expected = Vec::new();
+    // More than one claim takes, so that it has to be gone on with; each lot due before the one that ran last.
+    for lot in 0..4 {
+        let numbers: Vec<i64> = (0..700).map(|n| lot * 1000 + n).collect();
+        let due = start_time() - Duration::from_secs(3600 * u64::try_from(lot).unwrap());
+        let mut tx = fixture.outbox.begin().await.unwrap();
+        for n in &numbers {
+            fixture.outbox.enqueue::<Job>(&mut tx, Job { n: *n }).available_at(due).await.unwrap();
+        }
+        tx.commit().await.unwrap();
+        expected.extend(numbers);
+        eventually("the lot ran", async || fixture.script.runs().len() == expected.len()).await;
+    }
+    worker.stop().await.unwrap();
+    let mut ran = fixture.script.numbers();
+    ran.sort_unstable();
+    assert_eq!(ran, expected);
 }
 
 pub async fn p02_a_backlog_holds_nobody_back<DB: Harness>() {

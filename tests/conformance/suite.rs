@@ -49,7 +49,8 @@ macro_rules! suite {
                 o07_only_what_is_finished_is_discarded_or_pruned, o07_pruning_reaches_every_page,
             }
             crate::suite::cases! { $db, order:
-                p01_one_at_a_time_they_run_in_due_order, p02_a_backlog_holds_nobody_back,
+                p01_one_at_a_time_they_run_in_due_order,
+                p01_what_appears_in_front_of_others_that_ran_still_runs, p02_a_backlog_holds_nobody_back,
                 p02_each_handler_keeps_its_own_limit, p02_a_slow_types_queue_in_memory_hides_no_new_type,
             }
         }

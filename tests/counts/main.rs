@@ -1,4 +1,5 @@
-//! What the worker costs PostgreSQL, counted: rows read, transactions. Counts do not depend on the machine's speed.
+//! What the worker costs PostgreSQL, counted: rows read, statements, transactions. Counts do not depend on the machine's
+//! speed.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 use std::sync::Arc;
@@ -77,6 +78,29 @@ async fn reads(pool: &PgPool) -> Reads {
     Reads { by_scan: row.get(0), by_index: row.get(1) }
 }
 
+/// Index entries read since `before`, for each of so many events. The table itself was never read through.
+async fn reads_per_event(outbox: &Outbox<Postgres>, before: Reads, events: u32) -> i64 {
+    let pool = outbox.pool();
+    eventually("the connections have reported", async || {
+        reads(pool).await.by_index > before.by_index + 2 * i64::from(events)
+    })
+    .await;
+    let after = reads(pool).await;
+    assert_eq!(after.by_scan, before.by_scan, "rows read by sequential scans");
+    let each = (after.by_index - before.by_index) / i64::from(events);
+    println!("{each} index entries an event");
+    each
+}
+
+/// Statements sent to this database so far; `None` where the server does not count them.
+async fn statements(pool: &PgPool) -> Option<i64> {
+    let create = "CREATE EXTENSION IF NOT EXISTS pg_stat_statements SCHEMA public";
+    sqlx::raw_sql(create).execute(pool).await.ok()?;
+    let query = "SELECT coalesce(sum(calls), 0)::bigint FROM public.pg_stat_statements \
+                 WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database())";
+    sqlx::query_scalar(query).fetch_one(pool).await.ok()
+}
+
 async fn transactions(pool: &PgPool) -> i64 {
     let query = "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()";
     sqlx::query_scalar(query).fetch_one(pool).await.unwrap()
@@ -100,42 +124,84 @@ async fn wait_for_runs(number: u32, ran: &AtomicU32) {
 async fn a_claim_reads_no_more_than_a_few_times_its_batch() {
     let Some((Fresh { outbox, keep, .. }, _, _alone)) = database().await else { return };
     fill_with_everything(&outbox).await;
-    // One event, to see what the call reads beside its claim of many; its connections report when they close.
     let before = reads(outbox.pool()).await;
     for _ in 0..10 {
         outbox.process_batch(BatchOptions::new().batch_size(50)).await.unwrap();
     }
-    let pool = outbox.pool().clone();
-    eventually("the connections have reported", async || {
-        reads(&pool).await.by_index > before.by_index + 1_000
-    })
-    .await;
-    let after = reads(outbox.pool()).await;
-    assert_eq!(after.by_scan, before.by_scan, "the table is never read through");
+    let each = reads_per_event(&outbox, before, 500).await;
     // Each event is read for its claim, its share, its update and its settlement, with its locks.
-    let each = (after.by_index - before.by_index) / 500;
     assert!(each <= 20, "{each} index entries an event");
     drop(keep);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backlog_drains_in_few_transactions() {
+async fn a_claim_that_was_prepared_on_an_empty_table_reads_no_more() {
+    const EVENTS: u32 = 50_000;
+    let Some((Fresh { outbox, keep, .. }, ran, _alone)) = database().await else { return };
+    // Not more often: until the insert below commits, each poll reads past what is there and not visible yet.
+    let worker = outbox.worker().poll_interval(Duration::from_millis(100)).spawn().await.unwrap();
+    // From the sixth time on the server may keep the plan that it made for the empty table.
+    let idled =
+        "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'outbox claim' AND state = 'idle'";
+    let begun = transactions(outbox.pool()).await;
+    eventually("the worker has claimed nothing for a while", async || {
+        Postgres::count(outbox.pool(), idled).await > 0 && transactions(outbox.pool()).await > begun + 20
+    })
+    .await;
+    let before = reads(outbox.pool()).await;
+    fill(&outbox, "test.left", EVENTS, "available_at", "clock_timestamp()").await;
+    wait_for_runs(EVENTS, &ran).await;
+    worker.stop().await.unwrap();
+    let each = reads_per_event(&outbox, before, EVENTS).await;
+    assert!(each <= 20, "{each} index entries an event");
+    drop(keep);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_held_open_elsewhere_does_not_make_claims_read_more() {
+    const EVENTS: u32 = 50_000;
+    let Some((Fresh { outbox, keep, .. }, ran, _alone)) = database().await else { return };
+    fill(&outbox, "test.left", EVENTS, "available_at", "clock_timestamp()").await;
+    // Its snapshot keeps the index entries of everything that is claimed from now on.
+    let mut held = outbox.pool().begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ").await.unwrap();
+    sqlx::query("SELECT 1").execute(&mut *held).await.unwrap();
+    let before = reads(outbox.pool()).await;
+    let worker = outbox.worker().spawn().await.unwrap();
+    wait_for_runs(EVENTS, &ran).await;
+    worker.stop().await.unwrap();
+    let each = reads_per_event(&outbox, before, EVENTS).await;
+    // Without the mark each claim reads past all earlier ones: half of the events, a hundred times.
+    assert!(each <= 25, "{each} index entries an event");
+    held.rollback().await.unwrap();
+    drop(keep);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backlog_drains_in_few_statements_and_transactions() {
     const EVENTS: u32 = 100_000;
     let Some((Fresh { outbox, keep, .. }, ran, _alone)) = database().await else { return };
     fill(&outbox, "test.left", EVENTS / 2, "available_at", "clock_timestamp()").await;
     fill(&outbox, "test.right", EVENTS / 2, "available_at", "clock_timestamp()").await;
-    let before = transactions(outbox.pool()).await;
+    let pool = outbox.pool().clone();
+    let sent_before = statements(&pool).await;
+    let before = transactions(&pool).await;
     let worker = outbox.worker().spawn().await.unwrap();
     let began = Instant::now();
     wait_for_runs(EVENTS, &ran).await;
     println!("{EVENTS} events in {:?}", began.elapsed());
     assert_eq!(worker.stop().await.unwrap().completed, u64::from(EVENTS));
+    if let (Some(before), Some(after)) = (sent_before, statements(&pool).await) {
+        let sent = after - before;
+        println!("{sent} statements");
+        assert!(sent >= 100, "{sent} statements cannot be all");
+        assert!(sent < i64::from(EVENTS) / 20, "{sent} statements for {EVENTS} events");
+    } else {
+        println!("LEFT OUT: the count of statements, since the server does not load pg_stat_statements");
+    }
     // The loop's connections report when they close; what comes late would only add to the few.
-    let pool = outbox.pool().clone();
     eventually("they have reported", async || transactions(&pool).await > before + 100).await;
     let spent = transactions(&pool).await - before;
     println!("{spent} transactions");
-    // Each is one statement: the loop opens no transaction around any.
     assert!(spent < i64::from(EVENTS) / 20, "{spent} transactions for {EVENTS} events");
     drop(keep);
 }

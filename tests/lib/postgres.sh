@@ -41,10 +41,12 @@ postgres_start() {
         --encoding=UTF8 --no-locale >"$POSTGRES_DIR/initdb.log" 2>&1 ||
         die "initdb failed: $(cat "$POSTGRES_DIR/initdb.log")"
 
-    local port options try
+    local port options try preload=
+    # With it the tests count statements.
+    [[ -e $(dirname "$POSTGRES_BIN")/lib/pg_stat_statements.so ]] && preload=pg_stat_statements
     for try in 1 2 3 4 5; do
         port=$(free_port)
-        options="-c listen_addresses=127.0.0.1 -c port=$port -c unix_socket_directories='' -c max_connections=300"
+        options="-c listen_addresses=127.0.0.1 -c port=$port -c unix_socket_directories='' -c max_connections=300 -c shared_preload_libraries='$preload'"
         if postgres_run "$POSTGRES_BIN/pg_ctl" start --wait --silent --pgdata="$POSTGRES_DIR/data" \
             --log="$POSTGRES_DIR/data/server.log" --options="$options"; then
             export TEST_POSTGRES_URL="postgres://postgres@127.0.0.1:$port/postgres"

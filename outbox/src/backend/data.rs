@@ -88,6 +88,18 @@ pub struct Kind<'a> {
     pub event_type: &'a str,
     pub version: u32,
     pub room: usize,
+    /// Only what stands behind this; `None`: everything. For databases whose indexes keep entries of rows that are
+    /// gone; the others need not look at it.
+    #[serde(skip)]
+    pub after: Option<Position>,
+}
+
+/// Where an event stands in the order of its type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    /// When it was due, in the backend's own unit: exact, since it is compared with the column.
+    pub due: i64,
+    pub seq: i64,
 }
 
 /// What a worker asks for.
@@ -114,8 +126,15 @@ pub struct Claimed {
     pub attempts: u32,
     pub crashes: u32,
     pub max_attempts: u32,
-    pub available_at: i64,
+    /// As in [`Position`].
+    pub due: i64,
     pub created_at: i64,
+}
+
+impl Claimed {
+    pub fn position(&self) -> Position {
+        Position { due: self.due, seq: self.seq }
+    }
 }
 
 /// What the column `last_error` becomes.

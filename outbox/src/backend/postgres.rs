@@ -152,6 +152,8 @@ impl Backend for Postgres {
             .bind(claim.worker)
             .bind(at.now)
             .bind(count((claim.limit / (2 * claim.kinds.len()).max(1)).max(1)))
+            .bind(claim.kinds.iter().map(|kind| kind.after.map(|mark| mark.due)).collect::<Vec<_>>())
+            .bind(claim.kinds.iter().map(|kind| kind.after.map(|mark| mark.seq)).collect::<Vec<_>>())
             .fetch_all(at.conn)
             .await?;
         rows.iter().map(claimed).collect()
@@ -444,7 +446,7 @@ fn claimed(row: &PgRow) -> Result<Claimed> {
         attempts: small(row, 7)?,
         crashes: small(row, 8)?,
         max_attempts: small(row, 9)?,
-        available_at: row.try_get(10)?,
+        due: row.try_get(10)?,
         created_at: row.try_get(11)?,
     })
 }

@@ -444,7 +444,7 @@ fn claimed(row: &SqliteRow) -> Result<Claimed> {
         attempts: row.try_get(7)?,
         crashes: row.try_get(8)?,
         max_attempts: row.try_get(9)?,
-        available_at: row.try_get(10)?,
+        due: row.try_get(10)?,
         created_at: row.try_get(11)?,
     })
 }

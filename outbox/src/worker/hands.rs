@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use super::Options;
-use crate::backend::data::Claimed;
+use super::sweep::Sweep;
+use crate::backend::data::{Claimed, Kind, Position};
 use crate::event::EventId;
 use crate::handler::Stop;
 use crate::registry::{HandlerDef, Registry};
@@ -37,6 +38,8 @@ struct Lane {
     mean: Option<f64>,
     /// The last claim left nothing due of this type.
     dry: bool,
+    /// The furthest event that came, in the order of this type: a claim that is no sweep begins behind it.
+    mark: Option<Position>,
     undecodable: u32,
     rests_until: Option<Instant>,
 }
@@ -63,13 +66,18 @@ pub(super) struct Hands {
     suspects: usize,
     /// Where dealing and claiming begin; moves on, so that no lane is always first.
     turn: usize,
+    /// `None`: every claim is one.
+    sweep: Option<Sweep>,
 }
 
 /// What a claim may bring.
 #[derive(Debug)]
 pub(super) struct Request {
-    /// (event type, version, room), in this claim's order.
-    pub(super) rooms: Vec<(usize, &'static str, u32, usize)>,
+    /// In this claim's order.
+    pub(super) kinds: Vec<Kind<'static>>,
+    /// Where each belongs.
+    lanes: Vec<usize>,
+    sweeps: bool,
     pub(super) limit: usize,
     pub(super) suspects: usize,
 }
@@ -115,6 +123,7 @@ impl Hands {
                 queue: VecDeque::new(),
                 mean: None,
                 dry: false,
+                mark: None,
                 undecodable: 0,
                 rests_until: None,
             })
@@ -129,6 +138,7 @@ impl Hands {
             queued: 0,
             suspects: 0,
             turn: 0,
+            sweep: options.passes_over_the_claimed.then(Sweep::due_at_once),
         }
     }
 
@@ -145,18 +155,19 @@ impl Hands {
         }
         self.turn = (self.turn + 1) % self.lanes.len();
         let order = (0..self.lanes.len()).map(|index| (index + self.turn) % self.lanes.len());
-        let rooms = order
-            .map(|index| {
-                (
-                    index,
-                    self.lanes[index].def.event_type,
-                    self.lanes[index].def.version,
-                    self.room(index, now),
-                )
-            })
-            .filter(|(.., room)| *room > 0)
-            .collect();
-        Some(Request { rooms, limit, suspects: usize::from(self.suspects == 0) })
+        let lanes: Vec<usize> = order.filter(|index| self.room(*index, now) > 0).collect();
+        let sweeps = self.sweep.as_ref().is_none_or(|sweep| sweep.is_due(now));
+        let kind = |index: &usize| {
+            let lane = &self.lanes[*index];
+            Kind {
+                event_type: lane.def.event_type,
+                version: lane.def.version,
+                room: self.room(*index, now),
+                after: lane.mark.filter(|_| !sweeps),
+            }
+        };
+        let kinds = lanes.iter().map(kind).collect();
+        Some(Request { kinds, lanes, sweeps, limit, suspects: usize::from(self.suspects == 0) })
     }
 
     /// A lane that could start an event at once, or whose queue has run low.
@@ -181,17 +192,30 @@ impl Hands {
         (self.concurrency + prefetch.min(MAX_QUEUED)).saturating_sub(self.running + self.queued)
     }
 
-    /// Notes which types a claim left empty.
-    pub(super) fn note_claim(&mut self, request: &Request, claimed: &[Claimed]) {
-        let mut got = vec![0usize; self.lanes.len()];
+    /// Notes which types a claim left empty, and how far it came.
+    pub(super) fn note_claim(&mut self, request: &Request, claimed: &[Claimed], sent: Instant, now: Instant) {
+        let mut got = vec![(0usize, None); self.lanes.len()];
         for event in claimed {
             if let Some(lane) = self.by_type.get(event.event_type.as_str()) {
-                got[*lane] += 1;
+                let (number, furthest) = &mut got[*lane];
+                *number += 1;
+                // What a worker died with is claimed out of order.
+                if event.crashes == 0 {
+                    *furthest = (*furthest).max(Some(event.position()));
+                }
             }
         }
         let cut_short = claimed.len() >= request.limit;
-        for (lane, _, _, room) in &request.rooms {
-            self.lanes[*lane].dry = !cut_short && got[*lane] < *room;
+        for (index, kind) in request.lanes.iter().zip(&request.kinds) {
+            let lane = &mut self.lanes[*index];
+            let (number, furthest) = got[*index];
+            lane.dry = !cut_short && number < kind.room;
+            // A sweep that left some behind is gone on with from where it ended.
+            let goes_back = request.sweeps && !lane.dry && furthest.is_some();
+            lane.mark = if goes_back { furthest } else { lane.mark.max(furthest) };
+        }
+        if let Some(sweep) = self.sweep.as_mut().filter(|_| request.sweeps) {
+            sweep.ended(now, now.saturating_duration_since(sent));
         }
     }
 

@@ -15,6 +15,7 @@ mod reap;
 mod retry_pause;
 mod session;
 mod settle;
+mod sweep;
 mod tally;
 
 use std::future::Future;

@@ -5,11 +5,10 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use super::hands::Request;
 use super::retry_pause::RetryPause;
 use super::session::Session;
 use crate::backend::Backend;
-use crate::backend::data::{Claim, Kind};
+use crate::backend::data::{Claim, Claimed};
 use crate::nudge::{self, Nudges};
 
 /// After an enqueue in this process, looks this long after it: its transaction commits at a time we cannot know.
@@ -62,13 +61,13 @@ pub(super) async fn claim_once<DB: Backend>(
     if session.is_stalled() {
         return Ok(None);
     }
-    let Some(mut request) = session.hands().request(look_again, Instant::now()) else { return Ok(None) };
+    let sent = Instant::now();
+    let Some(mut request) = session.hands().request(look_again, sent) else { return Ok(None) };
     request.limit = request.limit.min(most);
     let mut claimed = {
-        let kinds = kinds_of(&request);
         let claim = Claim {
             worker: &session.worker,
-            kinds: &kinds,
+            kinds: &request.kinds,
             limit: request.limit,
             suspects: request.suspects,
         };
@@ -76,20 +75,11 @@ pub(super) async fn claim_once<DB: Backend>(
         DB::claim(session.setup.claims.at(&mut conn), &claim).await?
     };
     // A statement's answer promises no order.
-    claimed.sort_unstable_by_key(|event| (event.available_at, event.seq));
-    session.hands().note_claim(&request, &claimed);
+    claimed.sort_unstable_by_key(Claimed::position);
+    session.hands().note_claim(&request, &claimed, sent, Instant::now());
     let number = claimed.len();
     session.take_in(claimed);
     Ok(Some(number))
-}
-
-fn kinds_of(request: &Request) -> Vec<Kind<'_>> {
-    let kind = |(_, event_type, version, room): &(usize, &'static str, u32, usize)| Kind {
-        event_type,
-        version: *version,
-        room: *room,
-    };
-    request.rooms.iter().map(kind).collect()
 }
 
 /// After a claim that failed: it may have been carried out all the same, and only its answer was lost. What this

@@ -6,4 +6,4 @@ WHERE seq = ANY (ARRAY(
     WHERE id = $1::uuid AND status = 'pending' AND available_at <= (SELECT clock_at($3))
     FOR UPDATE SKIP LOCKED))
 RETURNING seq, id::text, fence, event_type, event_version, payload::text, headers::text, attempts, crashes, max_attempts,
-       (extract(epoch FROM available_at) * 1000)::bigint, (extract(epoch FROM created_at) * 1000)::bigint
+       (extract(epoch FROM available_at) * 1000000)::bigint, (extract(epoch FROM created_at) * 1000)::bigint
