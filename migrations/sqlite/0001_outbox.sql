@@ -10,7 +10,8 @@ CREATE TABLE outbox_event (
     event_type    TEXT    NOT NULL CHECK (length(CAST(event_type AS BLOB)) BETWEEN 1 AND 255),
     event_version INTEGER NOT NULL DEFAULT 1 CHECK (event_version BETWEEN 1 AND 2147483647),
     payload       TEXT    NOT NULL CHECK (json_valid(payload)),
-    headers       TEXT    CHECK (json_valid(headers)),
+    -- Older SQLite finds that NULL is no JSON, and such a client may insert here.
+    headers       TEXT    CHECK (headers IS NULL OR json_valid(headers)),
     status        TEXT    NOT NULL DEFAULT 'pending'
                           CHECK (status IN ('pending', 'processing', 'completed', 'dead_letter')),
     attempts      INTEGER NOT NULL DEFAULT 0 CHECK (attempts BETWEEN 0 AND 2147483647),

@@ -13,6 +13,7 @@ use crate::handler::States;
 use crate::migrate::{self, MigrateError};
 use crate::nudge;
 use crate::registry::Registry;
+use crate::signals::Notifier;
 use crate::store::Store;
 use crate::worker::Worker;
 
@@ -153,6 +154,15 @@ impl<DB: Backend> Outbox<DB> {
     /// The same outbox through other connections.
     pub(crate) fn through(&self, store: &Store<DB>) -> Self {
         Self { store: store.clone(), ..self.clone() }
+    }
+
+    /// Tells the workers of other processes at once of what this process enqueues; for a producer that runs no worker
+    /// of its own. They hear it if they [`listen`](crate::Worker::listen).
+    ///
+    /// Must be called within a Tokio runtime. On PostgreSQL it is a NOTIFY on a connection of its own, outside of every
+    /// business transaction, at most every 5 ms; a commit on SQLite is a sign by itself.
+    pub fn notifier(&self) -> Notifier {
+        Notifier::start(self.store.clone())
     }
 
     /// A worker, to be configured and run.

@@ -35,9 +35,13 @@ mod migrate;
 #[cfg(feature = "sql")]
 mod nudge;
 #[cfg(feature = "sql")]
+mod retry_pause;
+#[cfg(feature = "sql")]
 mod run;
 #[cfg(feature = "sql")]
 mod schema_name;
+#[cfg(feature = "sql")]
+mod signals;
 #[cfg(feature = "sql")]
 mod store;
 #[cfg(feature = "sql")]
@@ -63,6 +67,7 @@ pub use {
     handle::{ConnectError, Outbox},
     migrate::MigrateError,
     run::{Run, run},
+    signals::Notifier,
     worker::{BatchOptions, Counts, Processed, Retention, RunError, Worker, WorkerHandle},
 };
 

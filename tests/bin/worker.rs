@@ -1,5 +1,5 @@
-//! A worker process for the tests that kill it: `test-worker <handlers> <log> [lease in ms]`, on `DATABASE_URL`.
-//! Each run of a handler is one line in the log, written at once.
+//! A worker process for the tests that kill it: `test-worker <handlers> <log> [lease in ms] [listen]`, on `DATABASE_URL`.
+//! With `listen` it hardly polls. Each run of a handler is one line in the log, written at once.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -49,6 +49,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let lease: u64 = arguments.next().as_deref().unwrap_or("60000").parse()?;
     let log = OpenOptions::new().append(true).create(true).open(log)?;
     let registry = Registry::linked().retain(|def| handlers == "all" || def.event_type() == handlers);
-    outbox::run().registry(registry).state(Log(Arc::new(log))).lease(Duration::from_millis(lease)).await?;
+    let mut run =
+        outbox::run().registry(registry).state(Log(Arc::new(log))).lease(Duration::from_millis(lease));
+    if arguments.next().as_deref() == Some("listen") {
+        run = run.listen().poll_interval(Duration::from_secs(3600));
+    }
+    run.await?;
     Ok(())
 }

@@ -4,6 +4,7 @@
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::future::Future;
+use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -42,6 +43,10 @@ pub trait Harness: Backend {
     const BREAK_CLAIMS: &str;
     /// Undoes `BREAK_WRITES`.
     const MEND_WRITES: &str;
+    /// Cuts the connections over which processes give each other signs, where there are any.
+    const BREAK_SIGNALS: &str;
+    /// The database's own command-line client, about to run a statement.
+    fn client(url: &str, statement: &str) -> Command;
     /// Whether a transaction locks single rows.
     const LOCKS_ROWS: bool;
     /// Locks one event's row in somebody's transaction, where rows are locked.
@@ -54,7 +59,7 @@ pub fn say_left_out<DB: Harness>(why: &str) {
     use std::io::Write;
     static SAID: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
     if SAID.lock().unwrap().insert(DB::DATABASE) {
-        drop(writeln!(std::io::stderr(), "LEFT OUT: every case on {}, since {why}", DB::DATABASE));
+        drop(writeln!(std::io::stderr(), "LEFT OUT: cases on {}, since {why}", DB::DATABASE));
     }
 }
 

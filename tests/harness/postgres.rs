@@ -1,3 +1,4 @@
+use std::process::Command;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -93,7 +94,17 @@ impl Harness for Postgres {
                                 CREATE TRIGGER unclaimable BEFORE UPDATE ON outbox_event FOR EACH ROW \
                                 WHEN (OLD.status = 'pending') EXECUTE FUNCTION unclaimable()";
     const MEND_WRITES: &str = "DROP TRIGGER broken ON outbox_event";
+    const BREAK_SIGNALS: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+                                 WHERE application_name = 'outbox listen' AND datname = current_database()";
     const LOCKS_ROWS: bool = true;
+
+    fn client(url: &str, statement: &str) -> Command {
+        let mut psql = Command::new("psql");
+        // The rest of the URL is for sqlx.
+        let url = url.split('?').next().unwrap();
+        psql.args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--command", statement, url]);
+        psql
+    }
 
     async fn lock_row(tx: &mut Transaction<'static, Self>, id: EventId) {
         let lock = "SELECT 1 FROM public.outbox_event WHERE id = $1::uuid FOR UPDATE";

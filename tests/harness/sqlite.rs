@@ -1,3 +1,4 @@
+use std::process::Command;
 use std::time::Duration;
 
 use outbox::{EventId, Outbox};
@@ -35,7 +36,15 @@ impl Harness for Sqlite {
     const BREAK_CLAIMS: &str = "CREATE TRIGGER unclaimable BEFORE UPDATE ON outbox_event WHEN OLD.status = 'pending' \
                                 BEGIN SELECT RAISE(ABORT, 'broken by the test'); END";
     const MEND_WRITES: &str = "DROP TRIGGER broken";
+    const BREAK_SIGNALS: &str = "SELECT 1";
     const LOCKS_ROWS: bool = false;
+
+    fn client(url: &str, statement: &str) -> Command {
+        let mut sqlite = Command::new("sqlite3");
+        let path = url.strip_prefix("sqlite://").unwrap();
+        sqlite.args(["-bail", "-cmd", ".timeout 10000", path, statement]);
+        sqlite
+    }
 
     async fn lock_row(_: &mut Transaction<'static, Self>, _: EventId) {
         unreachable!("SQLite locks the database")

@@ -28,6 +28,12 @@ install_packages() {
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "$@" >/dev/null
 }
 
+# need PROGRAM PACKAGE: installs a program that is missing.
+need() {
+    command -v "$1" >/dev/null || install_packages "$2" || true
+    command -v "$1" >/dev/null || die "$1 is missing and cannot be installed here: install it (Debian: $2)"
+}
+
 # A port on 127.0.0.1 that nobody listens on. Somebody may take it before its server does: who starts one tries again.
 free_port() {
     local port

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use outbox::{Event, Outbox};
 use outbox_tests::events::{Left, Order, Right};
-use outbox_tests::harness::{Fresh, Harness, eventually};
+use outbox_tests::harness::{Fresh, Harness, eventually, say_left_out};
 use tempfile::TempDir;
 
 struct Site<DB: Harness> {
@@ -34,9 +34,14 @@ impl<DB: Harness> Site<DB> {
     }
 
     fn worker(&self, handlers: &str, lease_ms: u32) -> Worker {
+        self.worker_that(handlers, lease_ms, &[])
+    }
+
+    fn worker_that(&self, handlers: &str, lease_ms: u32, more: &[&str]) -> Worker {
         let errors = fs::OpenOptions::new().append(true).create(true).open(self.path("stderr")).unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_test-worker"))
             .args([handlers, self.path("log").to_str().unwrap(), &lease_ms.to_string()])
+            .args(more)
             .env("DATABASE_URL", &self.database.url)
             .stderr(Stdio::from(errors))
             .spawn()
@@ -249,6 +254,40 @@ async fn producers_beside_workers_meet_no_error<DB: Harness>() {
     assert!(!site.stderr().contains("WARN outbox"), "{}", site.stderr());
 }
 
+async fn a_worker_that_hardly_polls_hears_of_other_processes<DB: Harness>() {
+    let site = Site::<DB>::new().await;
+    let worker = site.worker_that("test.left", 60_000, &["listen"]);
+    let _notifier = site.outbox().notifier();
+    for n in 0..40 {
+        if n == 20 {
+            // Elsewhere this is nobody, and nothing breaks.
+            DB::sql(site.outbox().pool(), DB::BREAK_SIGNALS.to_owned()).await;
+        }
+        let mut tx = site.outbox().begin().await.unwrap();
+        site.outbox().enqueue::<Left>(&mut tx, Left { n }).await.unwrap();
+        site.outbox().commit(tx).await.unwrap();
+        site.wait_for_runs(usize::try_from(n).unwrap() + 1).await;
+    }
+    worker.terminate();
+}
+
+async fn a_plain_insert_by_the_databases_own_client_is_an_enqueue<DB: Harness>() {
+    let site = Site::<DB>::new().await;
+    if DB::client(&site.database.url, "SELECT 1").output().is_err() {
+        return say_left_out::<DB>("its command-line client is missing; ./tests/run installs it");
+    }
+    let worker = site.worker("test.left", 60_000);
+    let id = outbox::EventId::new();
+    let insert = format!(
+        "INSERT INTO outbox_event (id, event_type, payload) VALUES ('{id}', 'test.left', '{{\"n\": 7}}')"
+    );
+    let sent = DB::client(&site.database.url, &insert).output().unwrap();
+    assert!(sent.status.success(), "{}", String::from_utf8_lossy(&sent.stderr));
+    site.wait_for("status = 'completed'", 1).await;
+    worker.terminate();
+    assert_eq!(site.runs(), HashMap::from([(7, 1)]));
+}
+
 macro_rules! on {
     ($database:ident, $db:ty: $($case:ident),* $(,)?) => {
         mod $database {
@@ -273,6 +312,8 @@ macro_rules! everything_on {
             programs_with_different_handlers_leave_each_others_events_alone,
             a_worker_that_slept_past_its_lease_comes_back_and_harms_nothing,
             producers_beside_workers_meet_no_error,
+            a_worker_that_hardly_polls_hears_of_other_processes,
+            a_plain_insert_by_the_databases_own_client_is_an_enqueue,
         }
     };
 }
@@ -316,7 +357,7 @@ impl Drop for Server {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_falls_over_under_four_workers_loses_nothing() {
     if let Some(why) = <sqlx::Postgres as Harness>::left_out() {
-        return outbox_tests::harness::say_left_out::<sqlx::Postgres>(why);
+        return say_left_out::<sqlx::Postgres>(why);
     }
     let mut server = tokio::task::block_in_place(Server::start);
     let pool = sqlx::PgPool::connect(&server.url).await.unwrap();

@@ -3,6 +3,7 @@
 pub(crate) mod data;
 #[cfg(feature = "postgres")]
 mod postgres;
+pub(crate) mod signals;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod statements;
@@ -56,6 +57,9 @@ pub(crate) mod sealed {
 pub trait Backend: Database + sealed::Sealed {
     /// Every statement, for one schema.
     type Statements: Send + Sync + std::fmt::Debug + 'static;
+
+    /// Its signs between processes.
+    type Signals: signals::Signals<Self>;
 
     /// The database's name for people.
     const DATABASE: &'static str;

@@ -1,5 +1,7 @@
 //! PostgreSQL: binding and row mapping.
 
+mod signals;
+
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,6 +43,7 @@ impl sealed::Sealed for Postgres {}
 
 impl Backend for Postgres {
     type Statements = Statements;
+    type Signals = signals::PgSignals;
 
     const DATABASE: &'static str = "PostgreSQL";
     const SCHEMES: &'static [&'static str] = &["postgres", "postgresql"];

@@ -1,5 +1,7 @@
 //! SQLite: binding and row mapping.
 
+mod signals;
+
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,6 +44,7 @@ impl sealed::Sealed for Sqlite {}
 
 impl Backend for Sqlite {
     type Statements = Statements;
+    type Signals = signals::SqliteSignals;
 
     const DATABASE: &'static str = "SQLite";
     const SCHEMES: &'static [&'static str] = &["sqlite"];
@@ -77,13 +80,7 @@ impl Backend for Sqlite {
     }
 
     async fn loop_pools(pool: &Pool<Self>) -> Result<LoopPools<Self>> {
-        let mut conn = pool.acquire().await?;
-        let file: Option<String> =
-            sqlx::query_scalar("SELECT file FROM pragma_database_list WHERE name = 'main'")
-                .fetch_one(&mut *conn)
-                .await?;
-        drop(conn);
-        if file.is_none_or(|file| file.is_empty()) {
+        if is_in_memory(pool).await? {
             // In memory: what the caller's pool holds is all there is.
             let heartbeat = HeartbeatPool::Shared(pool.clone());
             return Ok(LoopPools { claim: pool.clone(), settle: pool.clone(), heartbeat });
@@ -373,6 +370,13 @@ impl Backend for Sqlite {
             })
             .collect()
     }
+}
+
+/// Whether there is no file that another connection could open.
+async fn is_in_memory(pool: &Pool<Sqlite>) -> Result<bool> {
+    let file = sqlx::query_scalar("SELECT file FROM pragma_database_list WHERE name = 'main'");
+    let file: Option<String> = file.fetch_one(pool).await?;
+    Ok(file.is_none_or(|file| file.is_empty()))
 }
 
 async fn schema_version(conn: &mut SqliteConnection, schema: Option<&str>) -> Result<i64> {

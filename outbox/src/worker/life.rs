@@ -7,12 +7,13 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::retry_pause::RetryPause;
 use super::session::{Finished, Session, Setup};
 use super::{Counts, Options, RunError, heartbeat, poll, prune, reap, settle};
 use crate::backend::Backend;
 use crate::handle::Outbox;
 use crate::handler::Stop;
+use crate::retry_pause::RetryPause;
+use crate::signals::Notifier;
 
 /// How long a dropped handler gets to be really gone, and a last write to end, at shutdown.
 const LAST_MOMENTS: Duration = Duration::from_secs(2);
@@ -45,6 +46,7 @@ impl<DB: Backend> Life<DB> {
 
     pub(super) async fn run(self, stop: CancellationToken) -> Result<Counts, RunError> {
         let Self { setup, first } = self;
+        let _notifier = setup.options.listen.then(|| Notifier::start(setup.outbox.store.clone()));
         let mut opened = Some(first);
         while let Some((session, finished)) = opened.take() {
             match live(&session, finished, &stop).await? {

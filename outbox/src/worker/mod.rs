@@ -12,7 +12,6 @@ mod options;
 mod poll;
 mod prune;
 mod reap;
-mod retry_pause;
 mod session;
 mod settle;
 mod sweep;

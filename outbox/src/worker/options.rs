@@ -36,6 +36,7 @@ pub(crate) struct Options {
     pub(crate) concurrency: usize,
     pub(crate) timeout: Duration,
     pub(crate) poll_interval: Duration,
+    pub(crate) listen: bool,
     pub(crate) lease: Duration,
     pub(crate) stuck_after: Duration,
     pub(crate) grace: Duration,
@@ -52,6 +53,7 @@ impl Default for Options {
             concurrency: 64,
             timeout: DEFAULT_TIMEOUT,
             poll_interval: Duration::from_millis(100),
+            listen: false,
             lease: Duration::from_secs(60),
             stuck_after: Duration::from_secs(600),
             grace: Duration::from_secs(25),
@@ -139,6 +141,17 @@ macro_rules! builder_methods {
         /// How often an idle worker looks for events that other processes enqueued, 100 ms by default.
         pub fn poll_interval(mut self, interval: std::time::Duration) -> Self {
             self.options.poll_interval = interval;
+            self
+        }
+
+        /// Hears at once of what other processes enqueue, and tells them of what this one does, over one more
+        /// connection: LISTEN and NOTIFY on PostgreSQL, a look at the file's version every 5 ms on SQLite. Polling goes
+        /// on beside it and does not depend on it. A producer without a worker tells by
+        /// [`Outbox::notifier`]($crate::Outbox::notifier).
+        ///
+        /// Needs a direct connection to PostgreSQL: through a pooler in transaction mode nothing is heard.
+        pub fn listen(mut self) -> Self {
+            self.options.listen = true;
             self
         }
 

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use super::retry_pause::RetryPause;
 use super::session::Session;
 use crate::backend::Backend;
 use crate::backend::data::{Claim, Claimed};
 use crate::nudge::{self, Nudges};
+use crate::retry_pause::RetryPause;
 
-/// After an enqueue in this process, looks this long after it: its transaction commits at a time we cannot know.
+/// After an enqueue, looks this long after it: its transaction commits at a time we cannot know.
 const SOON_MS: [u64; 5] = [1, 1, 2, 4, 8];
 
 /// Claims until the session drains.
@@ -150,7 +150,7 @@ impl Pace {
                 }
             }
             let nudges = *self.nudges.borrow_and_update();
-            let (now, soon) = (nudges.now != self.heard.now, nudges.soon != self.heard.soon);
+            let (now, soon) = (nudges.is_now_since(&self.heard), nudges.is_soon_since(&self.heard));
             self.heard = nudges;
             if now {
                 return;

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::retry_pause::RetryPause;
 use super::session::{Finished, Session};
 use crate::backend::Backend;
 use crate::backend::data::{FoundRow, Settlement, Status};
+use crate::retry_pause::RetryPause;
 use crate::transition::{Outcome, Policy, Verdict, transition};
 
 /// How many outcomes one statement writes at most.

@@ -8,17 +8,17 @@ use crate::retry::Backoff;
 const PAUSES: Backoff = Backoff::exponential(Duration::from_millis(50), Duration::from_secs(5)).jitter(50);
 
 #[derive(Debug, Default)]
-pub(super) struct RetryPause {
+pub(crate) struct RetryPause {
     failures: u32,
 }
 
 impl RetryPause {
-    pub(super) fn next(&mut self) -> Duration {
+    pub(crate) fn next(&mut self) -> Duration {
         self.failures = self.failures.saturating_add(1);
         PAUSES.delay(self.failures, fastrand::f64())
     }
 
-    pub(super) fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.failures = 0;
     }
 }
