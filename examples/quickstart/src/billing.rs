@@ -1,18 +1,14 @@
 //! The service itself: what you would write. All of its SQL is in this file.
 
 use std::error::Error;
-use std::fs;
-use std::io;
 use std::time::Duration;
 
 use outbox::{Backoff, Context, HandlerResult, Outbox, State, outbox_handler};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::database::Db;
 use crate::provider::Client;
-
-/// The database, named once.
-pub(crate) type Db = sqlx::Sqlite;
 
 /// An order, and the event that it was placed.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -50,7 +46,7 @@ pub(crate) async fn place_order(outbox: &Outbox<Db>, order: &Order) -> Result<bo
         .bind(order.cents)
         .execute(&mut *tx)
         .await?;
-    outbox::enqueue::<Order>(&mut tx, order).await?;
+    outbox.enqueue::<Order>(&mut tx, order).await?;
 
     let owed: i64 = sqlx::query_scalar("SELECT CAST(SUM(cents) AS BIGINT) FROM orders WHERE customer = $1")
         .bind(&order.customer)
@@ -64,19 +60,12 @@ pub(crate) async fn place_order(outbox: &Outbox<Db>, order: &Order) -> Result<bo
     Ok(true)
 }
 
-pub(crate) async fn open(file: &str) -> Result<Outbox<Db>, Box<dyn Error>> {
-    for file in [file.to_owned(), format!("{file}-wal"), format!("{file}-shm")] {
-        fs::remove_file(file).or_else(|error| match error.kind() {
-            io::ErrorKind::NotFound => Ok(()),
-            _ => Err(error),
-        })?;
-    }
-    let outbox = Outbox::<Db>::connect(&format!("sqlite://{file}")).await?;
+pub(crate) async fn make_tables(outbox: &Outbox<Db>) -> Result<(), Box<dyn Error>> {
     outbox.migrate().await?;
     sqlx::query("CREATE TABLE orders (id BIGINT PRIMARY KEY, customer TEXT NOT NULL, cents BIGINT NOT NULL)")
         .execute(outbox.pool())
         .await?;
-    Ok(outbox)
+    Ok(())
 }
 
 /// What a faulty program in another language might enqueue: an order that is none.

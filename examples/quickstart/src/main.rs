@@ -1,28 +1,31 @@
 //! A small billing service: customers order, and a payment provider that fails now and then charges their cards.
 //!
-//! `cargo run -p quickstart` needs nothing but Rust. It takes a few seconds, ends by itself, and exits with 0 only if
+//! `cargo run -p quickstart` needs nothing but Rust; with `--features postgres` it uses the server of `DATABASE_URL`. It takes a few seconds, ends by itself, and exits with 0 only if
 //! every order that was committed was charged exactly once. Read `billing.rs` first.
 
 mod billing;
+#[cfg_attr(feature = "postgres", path = "database/postgres.rs")]
+#[cfg_attr(not(feature = "postgres"), path = "database/sqlite.rs")]
+mod database;
 mod provider;
 mod report;
 
 use std::error::Error;
 use std::time::Duration;
 
-use crate::billing::{Db, Order};
+use crate::billing::Order;
+use crate::database::Db;
 use crate::provider::Provider;
 
-/// In the folder where you are, made anew by every run, and yours to look into afterwards.
-const DATABASE: &str = "quickstart.db";
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let provider = Provider::start().await?;
-    println!("payment provider at {}, database {DATABASE}", provider.url());
+    println!("payment provider at {}", provider.url());
 
-    let outbox = billing::open(DATABASE).await?.state(provider.client()?);
+    let outbox = database::open().await?.state(provider.client()?);
+    billing::make_tables(&outbox).await?;
     let worker = outbox.worker().spawn().await?;
 
     let (mut placed, mut refused) = (Vec::new(), Vec::new());

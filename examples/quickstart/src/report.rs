@@ -6,7 +6,8 @@ use std::fmt;
 
 use outbox::Outbox;
 
-use crate::billing::{self, Db, Order, REFUSED_CUSTOMER};
+use crate::billing::{self, Order, REFUSED_CUSTOMER};
+use crate::database::{Db, LOOK};
 use crate::provider::Book;
 
 pub(crate) struct Report {
@@ -96,13 +97,11 @@ impl fmt::Display for Report {
         for dead in &self.dead_letters {
             writeln!(f, "  {dead}")?;
         }
-        write!(f, "{NEXT}")
+        write!(f, "\nnext:\n  {LOOK}\n{NEXT}")
     }
 }
 
-const NEXT: &str = "
-next:
-  sqlite3 quickstart.db 'SELECT status, attempts, payload, last_error FROM outbox_event'
-  $EDITOR examples/quickstart/src/billing.rs     # the whole service; break something and run again
+const NEXT: &str =
+    "  $EDITOR examples/quickstart/src/billing.rs     # the whole service; break something and run again
   examples/webhook-relay/crash-test              # real deliveries, and a worker that is killed in the middle
 ";

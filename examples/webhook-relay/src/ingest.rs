@@ -8,8 +8,10 @@ use std::path::Path;
 use outbox::{Event, Outbox};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use sqlx::{Sqlite, Transaction};
+use sqlx::Transaction;
 use webhook_events::*;
+
+use crate::Db;
 
 #[derive(Deserialize)]
 struct Line {
@@ -17,7 +19,7 @@ struct Line {
     payload: Box<RawValue>,
 }
 
-pub(crate) async fn create_table(outbox: &Outbox<Sqlite>) -> Result<(), sqlx::Error> {
+pub(crate) async fn create_table(outbox: &Outbox<Db>) -> Result<(), sqlx::Error> {
     sqlx::query(
         "CREATE TABLE IF NOT EXISTS deliveries (id TEXT PRIMARY KEY, kind TEXT NOT NULL, body TEXT NOT NULL)",
     )
@@ -26,7 +28,7 @@ pub(crate) async fn create_table(outbox: &Outbox<Sqlite>) -> Result<(), sqlx::Er
     Ok(())
 }
 
-pub(crate) async fn ingest(outbox: &Outbox<Sqlite>, file: &Path) -> Result<(), Box<dyn Error>> {
+pub(crate) async fn ingest(outbox: &Outbox<Db>, file: &Path) -> Result<(), Box<dyn Error>> {
     let (mut stored, mut known) = (0, 0);
     for (number, line) in BufReader::new(File::open(file)?).lines().enumerate() {
         let line: Line = serde_json::from_str(&line?)?;
@@ -41,7 +43,7 @@ pub(crate) async fn ingest(outbox: &Outbox<Sqlite>, file: &Path) -> Result<(), B
 }
 
 /// Stores one delivery with its event. A delivery that is sent again is stored once.
-async fn receive(outbox: &Outbox<Sqlite>, id: &str, line: &Line) -> Result<bool, Box<dyn Error>> {
+async fn receive(outbox: &Outbox<Db>, id: &str, line: &Line) -> Result<bool, Box<dyn Error>> {
     let mut tx = outbox.begin().await?;
     let inserted =
         sqlx::query("INSERT INTO deliveries (id, kind, body) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING")
@@ -58,7 +60,7 @@ async fn receive(outbox: &Outbox<Sqlite>, id: &str, line: &Line) -> Result<bool,
     Ok(true)
 }
 
-async fn enqueue(tx: &mut Transaction<'_, Sqlite>, id: &str, line: &Line) -> Result<(), Box<dyn Error>> {
+async fn enqueue(tx: &mut Transaction<'_, Db>, id: &str, line: &Line) -> Result<(), Box<dyn Error>> {
     let body = line.payload.get();
     match line.event.as_str() {
         "check_run" => enqueue_as::<CheckRunEvent>(tx, id, body).await,
@@ -78,7 +80,7 @@ async fn enqueue(tx: &mut Transaction<'_, Sqlite>, id: &str, line: &Line) -> Res
 }
 
 async fn enqueue_as<E: Event>(
-    tx: &mut Transaction<'_, Sqlite>,
+    tx: &mut Transaction<'_, Db>,
     id: &str,
     body: &str,
 ) -> Result<(), Box<dyn Error>> {
@@ -87,7 +89,7 @@ async fn enqueue_as<E: Event>(
     Ok(())
 }
 
-pub(crate) async fn print_committed(outbox: &Outbox<Sqlite>) -> Result<(), Box<dyn Error>> {
+pub(crate) async fn print_committed(outbox: &Outbox<Db>) -> Result<(), Box<dyn Error>> {
     let ids: Vec<String> =
         sqlx::query_scalar("SELECT id FROM deliveries ORDER BY id").fetch_all(outbox.pool()).await?;
     println!("{}", ids.join("\n"));

@@ -5,6 +5,8 @@
 //! - `sink` is the HTTP server that they are relayed to; it writes down what arrives.
 //! - `committed` lists the deliveries that are stored, for a comparison with the sink's log.
 //!
+//! On SQLite, or with the feature `postgres` on PostgreSQL.
+//!
 //! `crash-test`, beside this crate, kills the relay in the middle and proves that nothing is lost.
 
 mod ingest;
@@ -19,9 +21,15 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 use outbox::Outbox;
 use reqwest::Url;
-use sqlx::Sqlite;
 // Nothing else names this crate; without this line the linker would leave its handlers out.
 use webhook_handlers as _;
+
+/// The database, named once.
+#[cfg(not(feature = "postgres"))]
+type Db = sqlx::Sqlite;
+/// The database, named once.
+#[cfg(feature = "postgres")]
+type Db = sqlx::Postgres;
 
 const DELIVERIES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/data/deliveries.jsonl");
 
@@ -29,7 +37,7 @@ const DELIVERIES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/data/deliveries.j
 #[command(about = "Relays webhook deliveries to an HTTP sink, through crashes")]
 struct Args {
     /// Where deliveries and events are stored
-    #[arg(long, default_value = "sqlite://webhooks.db")]
+    #[arg(long, env = "DATABASE_URL", default_value = "sqlite://webhooks.db")]
     database: String,
     #[command(subcommand)]
     command: Command,
@@ -88,8 +96,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-async fn open(database: &str) -> Result<Outbox<Sqlite>, Box<dyn Error>> {
-    let outbox = Outbox::<Sqlite>::connect(database).await?;
+async fn open(database: &str) -> Result<Outbox<Db>, Box<dyn Error>> {
+    let outbox = Outbox::<Db>::connect(database).await?;
     outbox.migrate().await?;
     ingest::create_table(&outbox).await?;
     Ok(outbox)

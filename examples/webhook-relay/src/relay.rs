@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use outbox::Outbox;
 use reqwest::{Client, Url};
-use sqlx::Sqlite;
+
+use crate::Db;
 
 pub(crate) async fn relay(
-    outbox: Outbox<Sqlite>,
+    outbox: Outbox<Db>,
     sink: Url,
     lease: Duration,
     until_done: bool,
@@ -23,7 +24,7 @@ pub(crate) async fn relay(
 }
 
 /// Prints what is left whenever it changed; returns when nothing is, if that is wanted.
-async fn progress(outbox: &Outbox<Sqlite>, until_done: bool) -> Result<(), Box<dyn Error>> {
+async fn progress(outbox: &Outbox<Db>, until_done: bool) -> Result<(), Box<dyn Error>> {
     let mut ticks = tokio::time::interval(Duration::from_millis(200));
     let mut last = None;
     loop {
