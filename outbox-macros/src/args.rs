@@ -1,7 +1,7 @@
 //! The arguments of `#[outbox_handler(…)]` and `#[event(…)]`: an optional name, then options, each once.
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
-use quote::quote;
+use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
 use syn::{LitStr, Path, Token};
@@ -32,17 +32,17 @@ const EVENT_OPTIONS: &[&str] = &["max_attempts", "version", "crate"];
 
 impl Args {
     pub(crate) fn parse(tokens: TokenStream, of: Of) -> syn::Result<Self> {
-        let args = (|input: ParseStream<'_>| Self::parse_stream(input, of)).parse2(tokens)?;
-        if of == Of::Event && args.name.is_none() {
-            let message = "an event needs a name: `#[event(\"billing.invoice\")]`";
-            return Err(syn::Error::new(Span::call_site(), message));
-        }
-        Ok(args)
+        (|input: ParseStream<'_>| Self::parse_stream(input, of)).parse2(tokens)
     }
 
     /// The path of the crate `outbox`.
     pub(crate) fn krate(&self) -> TokenStream {
-        self.krate.as_ref().map_or_else(|| quote!(::outbox), |path| quote!(#path))
+        self.krate_at(Span::call_site())
+    }
+
+    /// The same, shown at this place in errors, unless the user wrote it.
+    pub(crate) fn krate_at(&self, place: Span) -> TokenStream {
+        self.krate.as_ref().map_or_else(|| quote_spanned!(place=> ::outbox), |path| quote!(#path))
     }
 
     fn parse_stream(input: ParseStream<'_>, of: Of) -> syn::Result<Self> {
@@ -52,20 +52,14 @@ impl Args {
             value::check_event_name(&name)?;
             args.name = Some(name);
             comma_or_end(input)?;
+        } else {
+            refuse_bare_name(&input.fork(), of)?;
         }
         let mut seen: Vec<Ident> = Vec::new();
         let mut constants_without_name = None;
         while !input.is_empty() {
             if !input.peek(Ident::peek_any) {
                 return Err(input.error(not_an_option(of, args.name.is_some())));
-            }
-            if args.name.is_none()
-                && seen.is_empty()
-                && !input.peek2(Token![=])
-                && !is_option(&input.fork(), of)
-            {
-                // A name without its quotes.
-                return Err(input.error(not_an_option(of, false)));
             }
             let option = input.call(Ident::parse_any)?;
             if seen.contains(&option) {
@@ -124,8 +118,17 @@ fn options_of(of: Of) -> &'static [&'static str] {
     if of == Of::Handler { HANDLER_OPTIONS } else { EVENT_OPTIONS }
 }
 
-fn is_option(ahead: ParseStream<'_>, of: Of) -> bool {
-    ahead.call(Ident::parse_any).is_ok_and(|word| options_of(of).contains(&word.to_string().as_str()))
+/// A name without its quotes: what begins with a word, and is neither an option nor half of one.
+fn refuse_bare_name(ahead: ParseStream<'_>, of: Of) -> syn::Result<()> {
+    let is_word = ahead.peek(Ident::peek_any) && !ahead.peek2(Token![=]);
+    let is_segment = ahead.peek2(Token![.]);
+    let argument = up_to_comma(ahead)?;
+    let text = argument.to_string();
+    if !is_word || (!is_segment && options_of(of).contains(&text.as_str())) {
+        return Ok(());
+    }
+    let message = format!("the event's name is written out in quotes: `\"{}\"`", text.replace(' ', ""));
+    Err(syn::Error::new_spanned(argument, message))
 }
 
 fn not_an_option(of: Of, named: bool) -> &'static str {
@@ -148,17 +151,22 @@ fn comma_or_end(input: ParseStream<'_>) -> syn::Result<()> {
     Err(input.error("a comma stands between the arguments"))
 }
 
-/// Everything up to the next comma. The compiler itself parses it.
+/// Any expression without a comma of its own. The compiler itself parses it.
 fn expression(input: ParseStream<'_>, option: &Ident) -> syn::Result<TokenStream> {
-    let mut tokens = TokenStream::new();
-    while !input.is_empty() && !input.peek(Token![,]) {
-        tokens.extend([input.parse::<TokenTree>()?]);
-    }
+    let tokens = up_to_comma(input)?;
     if tokens.is_empty() {
         return Err(syn::Error::new(
             option.span(),
             format!("the option `{option}` needs a value: `{option} = …`"),
         ));
+    }
+    Ok(tokens)
+}
+
+fn up_to_comma(input: ParseStream<'_>) -> syn::Result<TokenStream> {
+    let mut tokens = TokenStream::new();
+    while !input.is_empty() && !input.peek(Token![,]) {
+        tokens.extend([input.parse::<TokenTree>()?]);
     }
     Ok(tokens)
 }

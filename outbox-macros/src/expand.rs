@@ -29,8 +29,8 @@ fn registration(args: &Args, signature: &Signature) -> TokenStream {
         .as_ref()
         .map(|event_type| event_impl(args, &quote!(#payload), &event_type.to_token_stream()));
     let event = event.map(|tokens| quote!(#(#cfgs)* #tokens));
-    let run = run(&krate, signature);
-    let options = options(args, &krate);
+    let run = run(args, signature);
+    let options = options(args);
     let needs = needs(&krate, extractors);
     let plain = name.unraw().to_string();
     // The place that is shown to people is that of the function's name.
@@ -55,7 +55,8 @@ fn registration(args: &Args, signature: &Signature) -> TokenStream {
 }
 
 /// The function that the worker calls: decodes, extracts, runs.
-fn run(krate: &TokenStream, signature: &Signature) -> TokenStream {
+fn run(args: &Args, signature: &Signature) -> TokenStream {
+    let krate = args.krate();
     let Signature { name, payload, extractors, output, .. } = signature;
     let variables: Vec<Ident> =
         (0..extractors.len()).map(|index| variable(&format!("argument_{index}"))).collect();
@@ -70,33 +71,32 @@ fn run(krate: &TokenStream, signature: &Signature) -> TokenStream {
         syn::ReturnType::Type(_, ty) => ty.span(),
     };
     // The result's name carries the span of the return type: an error about the one points at the other.
-    let result = Ident::new("__result", Span::mixed_site().located_at(returned));
+    let result = Ident::new("__result", at(returned));
     let body = quote! {
         let #event = #payload_type(&#delivery)?;
         #(#extractions)*
         let #result = #name(#event #(, #variables)*).await;
         #krate::private::finish(#result)
     };
-    let boxed = quote_spanned!(name.span()=> #krate::private::boxed);
-    // Named after the function, so that what keeps its future from being `Send` is said there.
-    let future = Ident::new("__future", Span::mixed_site().located_at(name.span()));
-    quote!(|#mutability #delivery| {
-        let #future = async move { #body };
-        #boxed(#future)
-    })
+    // It all stands where the function's name does: what keeps its future from being `Send` is said there.
+    let at_name = at(name.span());
+    let boxed = args.krate_at(at_name);
+    quote_spanned!(at_name=> |#mutability #delivery| #boxed::private::boxed(async move { #body }))
+}
+
+/// What is generated, and shown where the user's own token stands.
+fn at(place: Span) -> Span {
+    Span::mixed_site().located_at(place)
 }
 
 fn variable(name: &str) -> Ident {
     format_ident!("__{name}", span = Span::mixed_site())
 }
 
-fn options(args: &Args, krate: &TokenStream) -> TokenStream {
+fn options(args: &Args) -> TokenStream {
     let timeout = args.timeout_ms.map(|ms| quote!(.timeout(::core::time::Duration::from_millis(#ms))));
     let concurrency = args.concurrency.map(|number| quote!(.concurrency(#number)));
-    let backoff = args.backoff.as_ref().map(|backoff| {
-        let typed = quote_spanned!(backoff.span()=> { let backoff: #krate::Backoff = #backoff; backoff });
-        quote!(.backoff(#typed))
-    });
+    let backoff = args.backoff.as_ref().map(|backoff| quote!(.backoff(#backoff)));
     quote!(#timeout #concurrency #backoff)
 }
 
@@ -124,32 +124,36 @@ fn derive(item: TokenStream) -> syn::Result<TokenStream> {
         return Err(syn::Error::new(input.ident.span(), message));
     };
     if let Some(second) = found.next() {
-        return Err(syn::Error::new(second.span(), "the event is named twice; remove one `#[event(…)]`"));
+        let message = "the event is named twice; remove one `#[event(…)]`";
+        return Err(syn::Error::new_spanned(&second.meta, message));
     }
     if !input.generics.params.is_empty() {
         let message = "an event has no generic parameters: its name stands for one shape of payload";
         return Err(syn::Error::new(input.generics.params.span(), message));
     }
-    let syn::Meta::List(list) = &attribute.meta else {
-        return Err(syn::Error::new(
-            attribute.span(),
-            "an event needs a name: `#[event(\"billing.invoice\")]`",
-        ));
+    let args = match &attribute.meta {
+        syn::Meta::List(list) => Args::parse(list.tokens.clone(), Of::Event)?,
+        _ => Args::default(),
     };
-    let args = Args::parse(list.tokens.clone(), Of::Event)?;
+    if args.name.is_none() {
+        let message = "an event needs a name, as a string: `#[event(\"billing.invoice\")]`";
+        return Err(syn::Error::new_spanned(&attribute.meta, message));
+    }
     let ident = &input.ident;
     Ok(event_impl(&args, &quote!(#ident), &args.name.to_token_stream()))
 }
 
 fn event_impl(args: &Args, payload: &TokenStream, event_type: &TokenStream) -> TokenStream {
     let krate = args.krate();
-    let version = args.version.map(|version| quote!(const VERSION: u32 = #version;));
-    let max_attempts = args.max_attempts.map(|attempts| quote!(const MAX_ATTEMPTS: u32 = #attempts;));
+    let version = args.version.map(|version| quote!(const VERSION: ::core::primitive::u32 = #version;));
+    let max_attempts =
+        args.max_attempts.map(|attempts| quote!(const MAX_ATTEMPTS: ::core::primitive::u32 = #attempts;));
     let event = quote_spanned!(payload.span()=> #krate::Event);
-    quote! {
+    // It stands where the payload's type does: a second one for the same type is said to be there.
+    quote_spanned! {at(payload.span())=>
         #[automatically_derived]
         impl #event for #payload {
-            const EVENT_TYPE: &'static str = #event_type;
+            const EVENT_TYPE: &'static ::core::primitive::str = #event_type;
             #version
             #max_attempts
         }

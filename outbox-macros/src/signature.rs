@@ -1,12 +1,12 @@
 //! The handler function's head. Its body is not parsed: it is the compiler's, and the user's.
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
+use quote::ToTokens;
 use syn::ext::IdentExt;
 use syn::parse::discouraged::Speculative;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
-use syn::spanned::Spanned;
-use syn::{Attribute, Generics, ReturnType, Token, Type, Visibility, parenthesized};
+use syn::{Attribute, GenericParam, Generics, ReturnType, Token, Type, Visibility, parenthesized};
 
 /// What of the function the expansion needs.
 pub(crate) struct Signature {
@@ -30,13 +30,10 @@ impl Parse for Signature {
         let name = input.call(Ident::parse_any)?;
         if !asyncness {
             let message = "a handler is an async function: write `async fn`";
-            return Err(syn::Error::new(fn_token.span(), message));
+            return Err(syn::Error::new(fn_token.span, message));
         }
         let generics: Generics = input.parse()?;
-        if !generics.params.is_empty() {
-            let message = "a handler has no generic parameters: it is registered once, for one payload type";
-            return Err(syn::Error::new(generics.params.span(), message));
-        }
+        refuse_generics(&generics)?;
         let content;
         let parentheses = parenthesized!(content in input);
         let parameters = Punctuated::<Parameter, Token![,]>::parse_terminated(&content)?;
@@ -76,19 +73,52 @@ fn qualifiers(input: ParseStream<'_>) -> syn::Result<bool> {
     }
 }
 
+fn refuse_generics(generics: &Generics) -> syn::Result<()> {
+    let message = match generics.params.first() {
+        None => return Ok(()),
+        Some(GenericParam::Lifetime(_)) => {
+            "a handler has no lifetime parameters: write `'_` in its parameters' types"
+        }
+        Some(_) => "a handler has no generic parameters: it is registered once, for one payload type",
+    };
+    Err(syn::Error::new_spanned(&generics.params, message))
+}
+
 fn check_payload(payload: &Type) -> syn::Result<()> {
-    if let Type::Reference(reference) = payload {
+    if let Type::Reference(_) = payload {
         let message = "the payload is handed over by value: remove the `&`";
-        return Err(syn::Error::new(reference.span(), message));
+        return Err(syn::Error::new_spanned(payload, message));
+    }
+    if borrows(payload) {
+        let message = "the payload owns what it holds, since it outlives the row that it was decoded from: use types \
+                       without lifetimes, or `'static`";
+        return Err(syn::Error::new_spanned(payload, message));
+    }
+    if is_extractor(payload) {
+        let message =
+            "a handler's first parameter is its payload, and extractors follow: put this one behind it";
+        return Err(syn::Error::new_spanned(payload, message));
     }
     refuse_impl(payload)
+}
+
+fn borrows(ty: &Type) -> bool {
+    ty.to_token_stream().to_string().replace("'static", "").contains('\'')
+}
+
+/// Whether it is one of the library's own: nobody's payload, and five errors of the compiler's.
+fn is_extractor(ty: &Type) -> bool {
+    let Type::Path(ty) = ty else { return false };
+    let path = ty.path.to_token_stream().to_string().replace(' ', "");
+    let name = path.trim_start_matches("::").trim_start_matches("outbox::");
+    name == "Context" || name.starts_with("State<")
 }
 
 fn refuse_impl(ty: &Type) -> syn::Result<()> {
     match ty {
         Type::ImplTrait(found) => {
             let message = "a handler's parameters have concrete types: it is registered once";
-            Err(syn::Error::new(found.span(), message))
+            Err(syn::Error::new_spanned(found, message))
         }
         _ => Ok(()),
     }
@@ -110,7 +140,7 @@ impl Parse for Parameter {
             } else if input.peek(Token![...]) {
                 return Err(input.error("a handler takes no variable arguments"));
             } else if input.is_empty() || input.peek(Token![,]) {
-                return Err(syn::Error::new(pattern.span(), "a parameter is written `name: Type`"));
+                return Err(syn::Error::new_spanned(pattern, "a parameter is written `name: Type`"));
             } else {
                 pattern.extend([input.parse::<TokenTree>()?]);
             }
@@ -127,7 +157,7 @@ fn refuse_self(input: ParseStream<'_>) -> syn::Result<()> {
         ahead.parse::<Option<syn::Lifetime>>()?;
     }
     ahead.parse::<Option<Token![mut]>>()?;
-    if ahead.peek(Token![self]) {
+    if ahead.peek(Token![self]) && !ahead.peek2(Token![::]) {
         input.advance_to(&ahead);
         return Err(
             input.error("a handler is a free function: take what it needs as `State<T>` instead of `self`")

@@ -182,6 +182,8 @@ impl IntoHandlerResult for () {
     }
 }
 
+// An error type that is none is to be told what a handler returns, and not of the conversions inside.
+#[diagnostic::do_not_recommend]
 impl<E: Into<Box<dyn Error + Send + Sync>>> IntoHandlerResult for Result<(), E> {
     fn into_handler_result(self) -> HandlerResult {
         self.map_err(Into::into)

@@ -1,0 +1,16 @@
+use outbox::{HandlerResult, outbox_handler};
+
+#[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+struct Invoice {
+    cents: i64,
+}
+
+#[outbox_handler("Billing..Invoice")]
+async fn push(event: Invoice) -> HandlerResult {
+    let _ = event.cents;
+    Ok(())
+}
+
+fn main() {
+    drop(push(Invoice { cents: 1 }));
+}

@@ -1,0 +1,14 @@
+use outbox::{HandlerResult, outbox_handler};
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Invoice {
+    cents: i64,
+}
+
+#[outbox_handler("billing.invoice")]
+async fn push(event: Invoice) -> HandlerResult {
+    let _ = event.cents;
+    Ok(())
+}
+
+fn main() {}
