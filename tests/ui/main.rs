@@ -1,6 +1,7 @@
-//! What a user meets: handlers in every shape, and what the compiler says to mistakes.
+//! What a user meets: handlers in every shape, what the compiler says to mistakes, and what the linker leaves out.
 #![forbid(unsafe_code)]
 
+mod linking;
 mod shapes;
 
 #[test]
