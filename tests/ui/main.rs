@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod linking;
+mod payloads_alone;
 mod shapes;
 
 #[test]
