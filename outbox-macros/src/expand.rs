@@ -159,3 +159,29 @@ fn event_impl(args: &Args, payload: &TokenStream, event_type: &TokenStream) -> T
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use syn::parse::Parser;
+
+    use super::*;
+
+    /// The output of one handler is written down in ARCHITECTURE.md, where it is read: token for token what comes out.
+    #[test]
+    fn output_is_what_the_architecture_says() {
+        let page = include_str!("../../ARCHITECTURE.md");
+        let block = page.split("```rust,ignore\n").nth(1).and_then(|rest| rest.split("```").next());
+        let (input, expected) = block.and_then(|block| block.split_once("// becomes")).expect("the block");
+        let (attribute, item) = input.split_once('\n').expect("an attribute and a function");
+        let attribute = syn::parse_str::<TokenStream>(attribute).expect("tokens");
+        let arguments = syn::Attribute::parse_outer
+            .parse2(attribute)
+            .and_then(|attributes| attributes[0].parse_args::<TokenStream>())
+            .expect("an attribute");
+        let output = handler(arguments, item.parse().expect("tokens"));
+        let expected: TokenStream = expected.parse().expect("tokens");
+        // By line, and without the spaces that depend on who made the tokens.
+        let text = |tokens: TokenStream| tokens.to_string().replace(' ', "").replace(';', ";\n");
+        assert_eq!(text(output), text(expected));
+    }
+}
