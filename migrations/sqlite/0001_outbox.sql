@@ -23,6 +23,8 @@ CREATE TABLE outbox_event (
     fence         INTEGER NOT NULL DEFAULT 0,
     last_error    TEXT,
     ordering_key  TEXT    CHECK (length(CAST(ordering_key AS BLOB)) <= 255),
+    -- Whether a dead letter blocks its key. NULL: the next event of the key goes on.
+    on_dead_letter TEXT   CHECK (on_dead_letter = 'block'),
     dedup_key     TEXT    CHECK (length(CAST(dedup_key AS BLOB)) <= 255),
     subject       TEXT    CHECK (length(CAST(subject AS BLOB)) <= 255),
     created_at    INTEGER NOT NULL DEFAULT (CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER)),
@@ -30,9 +32,19 @@ CREATE TABLE outbox_event (
 ) STRICT;
 
 -- What can be claimed, in the order in which it is. The version stands last so that an older binary passes over
--- newer events inside the index.
+-- newer events inside the index. Events with an ordering key stand apart: most of them may be waiting for others.
 CREATE INDEX outbox_event_due ON outbox_event (event_type, available_at, seq, event_version)
-    WHERE status = 'pending' AND crashes = 0;
+    WHERE status = 'pending' AND crashes = 0 AND ordering_key IS NULL;
+CREATE INDEX outbox_event_keyed ON outbox_event (event_type, available_at, seq, event_version)
+    WHERE status = 'pending' AND crashes = 0 AND ordering_key IS NOT NULL;
+
+-- What a key has to get through, in order: its first entry is the one that may run.
+CREATE INDEX outbox_event_key ON outbox_event (ordering_key, seq)
+    WHERE ordering_key IS NOT NULL AND status <> 'completed' AND (status <> 'dead_letter' OR on_dead_letter = 'block');
+
+-- One at a time for each key, whatever is requeued.
+CREATE UNIQUE INDEX outbox_event_key_running ON outbox_event (ordering_key)
+    WHERE ordering_key IS NOT NULL AND status = 'processing';
 
 -- Events that a worker died with: claimed one at a time, so they have an index of their own, nearly always empty.
 CREATE INDEX outbox_event_suspect ON outbox_event (event_type, available_at, seq, event_version)
@@ -46,6 +58,14 @@ CREATE INDEX outbox_event_dead ON outbox_event (processed_at, seq) WHERE status 
 
 -- One stored event for each key of a type.
 CREATE UNIQUE INDEX outbox_event_dedup ON outbox_event (event_type, dedup_key) WHERE dedup_key IS NOT NULL;
+
+-- Whether something is under way for a subject.
+CREATE INDEX outbox_event_subject ON outbox_event (event_type, subject)
+    WHERE subject IS NOT NULL AND status <> 'completed' AND status <> 'dead_letter';
+
+-- Dead letters that block their key.
+CREATE INDEX outbox_event_blocking ON outbox_event (processed_at, seq)
+    WHERE status = 'dead_letter' AND on_dead_letter = 'block' AND ordering_key IS NOT NULL;
 
 -- kinds: [{"type": "billing.invoice", "version": 1}, …], what the worker handles, up to that version.
 CREATE TABLE outbox_worker (

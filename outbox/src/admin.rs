@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::backend::data::{EventRecord, Status, TypeStats, WorkerInfo, duration_ms, to_ms};
+use crate::backend::data::{BlockedKey, EventRecord, Status, TypeStats, WorkerInfo, duration_ms, to_ms};
 use crate::backend::{At, Backend};
 use crate::enqueue::InTransaction;
 use crate::event::{Event, EventId};
@@ -12,6 +12,9 @@ use crate::store::Store;
 
 /// How many rows one statement touches, so that none holds its locks for long.
 pub(crate) const PAGE: i64 = 1000;
+
+/// Up to which number things are counted.
+const COUNT_CAP: i64 = 10_000;
 
 /// What waits and who works, at one moment.
 #[derive(Clone, Debug)]
@@ -25,7 +28,7 @@ pub struct Stats {
 
 impl Stats {
     /// Up to which number the waiting events of a type are counted: a count of millions would read millions.
-    pub const COUNT_CAP: u64 = 10_000;
+    pub const COUNT_CAP: u64 = COUNT_CAP.unsigned_abs();
 
     /// The types with due events that no live worker handles.
     pub fn waiting_for_nobody(&self) -> impl Iterator<Item = &TypeStats> {
@@ -88,6 +91,29 @@ impl<DB: Backend> Outbox<DB> {
     ) -> Result<bool, AdminError> {
         let at: At<'_, DB> = self.store.at(tx.connection());
         Ok(DB::has_inflight(at, E::EVENT_TYPE, key, value).await?)
+    }
+
+    /// As [`has_inflight`](Self::has_inflight), by the subject that the events were enqueued with: one probe of an
+    /// index, however long the backlog is.
+    ///
+    /// # Errors
+    /// The database's own.
+    pub async fn has_inflight_subject<E: Event>(
+        &self,
+        tx: &mut (impl InTransaction<Database = DB> + ?Sized),
+        subject: &str,
+    ) -> Result<bool, AdminError> {
+        let at: At<'_, DB> = self.store.at(tx.connection());
+        Ok(DB::has_inflight_subject(at, E::EVENT_TYPE, subject).await?)
+    }
+
+    /// Ordering keys that a dead letter blocks, those that have been for longest first.
+    ///
+    /// # Errors
+    /// The database's own.
+    pub async fn blocked_keys(&self, limit: u32) -> Result<Vec<BlockedKey>, AdminError> {
+        let mut conn = self.store.acquire().await?;
+        Ok(DB::blocked_keys(self.store.at(&mut conn), COUNT_CAP, i64::from(limit)).await?)
     }
 
     /// Dead letters of these types, newest first. No types: none.
@@ -167,8 +193,7 @@ impl<DB: Backend> Outbox<DB> {
     /// The database's own.
     pub async fn stats(&self) -> Result<Stats, AdminError> {
         let mut conn = self.store.acquire().await?;
-        let cap = i64::try_from(Stats::COUNT_CAP).unwrap_or(i64::MAX);
-        let mut event_types = DB::stats(self.store.at(&mut conn), cap).await?;
+        let mut event_types = DB::stats(self.store.at(&mut conn), COUNT_CAP).await?;
         for of in &mut event_types {
             of.handled_here = self.registry.handlers().iter().any(|def| def.event_type() == of.event_type);
         }

@@ -40,6 +40,19 @@ pub trait Event: Serialize + DeserializeOwned + JsonSchema + Send + 'static {
     const VERSION: u32 = 1;
     /// How many attempts an event gets before it is a dead letter.
     const MAX_ATTEMPTS: u32 = 10;
+    /// What becomes of an event's ordering key, if it has one, when the event becomes a dead letter.
+    const ON_DEAD_LETTER: OnDeadLetter = OnDeadLetter::Continue;
+}
+
+/// What becomes of an ordering key when one of its events becomes a dead letter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnDeadLetter {
+    /// The next event of the key goes on.
+    #[default]
+    Continue,
+    /// The key stands still until the dead letter is requeued, discarded or pruned; see
+    /// `Outbox::blocked_keys`.
+    Block,
 }
 
 /// The id of one stored event: a UUID, version 7 where this library makes it.

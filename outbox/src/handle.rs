@@ -7,7 +7,7 @@ use sqlx::{Pool, Transaction};
 
 use crate::backend::Backend;
 use crate::clock::Clock;
-use crate::enqueue::{Enqueue, InTransaction};
+use crate::enqueue::{Enqueue, EnqueueAll, InTransaction};
 use crate::event::Event;
 use crate::handler::States;
 use crate::migrate::{self, MigrateError};
@@ -149,6 +149,16 @@ impl<DB: Backend> Outbox<DB> {
     ) -> Enqueue<'t> {
         let schema = self.store.schema.as_deref().map(str::to_owned);
         Enqueue::new::<E>(tx, payload.borrow(), schema, self.store.clock.clone())
+    }
+
+    /// As the function [`enqueue_all`](crate::enqueue_all), in this handle's schema.
+    pub fn enqueue_all<'t, E: Event>(
+        &self,
+        tx: &'t mut (impl InTransaction<Database = DB> + ?Sized),
+        payloads: impl IntoIterator<Item: Borrow<E>, IntoIter: Send + 't>,
+    ) -> EnqueueAll<'t, E> {
+        let schema = self.store.schema.as_deref().map(str::to_owned);
+        EnqueueAll::new(tx, payloads, schema, self.store.clock.clone())
     }
 
     /// The same outbox through other connections.

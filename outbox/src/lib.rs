@@ -49,7 +49,7 @@ mod transition;
 #[cfg(feature = "sql")]
 mod worker;
 
-pub use event::{Event, EventId};
+pub use event::{Event, EventId, OnDeadLetter};
 pub use handler::{
     Context, Delivery, ExtractError, FromDelivery, HandlerError, HandlerResult, Headers, IntoHandlerResult,
     Requirements, ResultExt, State, States,
@@ -62,8 +62,11 @@ pub use retry::Backoff;
 #[cfg(feature = "sql")]
 pub use {
     admin::{AdminError, Page, Stats},
-    backend::{Backend, EventRecord, Status, TypeStats, WorkerInfo},
-    enqueue::{Enqueue, EnqueueError, InTransaction, MAX_HEADERS_BYTES, MAX_KEY_BYTES, Receipt, enqueue},
+    backend::{Backend, BlockedKey, EventRecord, Status, TypeStats, WorkerInfo},
+    enqueue::{
+        Enqueue, EnqueueAll, EnqueueError, InTransaction, MAX_HEADERS_BYTES, MAX_KEY_BYTES, Receipt, enqueue,
+        enqueue_all,
+    },
     handle::{ConnectError, Outbox},
     migrate::MigrateError,
     run::{Run, run},

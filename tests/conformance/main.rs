@@ -3,6 +3,7 @@
 
 mod enqueue;
 mod fixture;
+mod keys;
 mod leases;
 mod oneshot;
 mod order;

@@ -48,6 +48,16 @@ macro_rules! suite {
                 o05_dead_letters_are_found_newest_first_page_by_page, o06_only_a_dead_letter_is_requeued,
                 o07_only_what_is_finished_is_discarded_or_pruned, o07_pruning_reaches_every_page,
             }
+            crate::suite::cases! { $db, keys:
+                p03_a_key_runs_one_at_a_time_and_in_sequence,
+                p03_a_head_that_waits_or_retries_blocks_its_key_alone,
+                p03_a_dead_letter_lets_the_next_go_or_blocks_visibly,
+                p03_what_is_requeued_runs_beside_nothing_of_its_key,
+                p03_an_older_event_that_commits_late_waits_for_the_younger,
+                p03_strict_order_is_the_order_of_commits, p03_a_crowd_behind_one_key_hides_nobody,
+                e13_many_are_stored_in_order_and_duplicates_alone_stay_out, e13_a_refused_payload_names_its_place,
+                o04_a_subject_is_under_way_until_its_events_are_over,
+            }
             crate::suite::cases! { $db, order:
                 p01_one_at_a_time_they_run_in_due_order,
                 p01_what_appears_in_front_of_others_that_ran_still_runs, p02_a_backlog_holds_nobody_back,

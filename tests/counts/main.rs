@@ -177,6 +177,29 @@ async fn a_transaction_held_open_elsewhere_does_not_make_claims_read_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_head_of_a_key_is_found_among_many_keys_and_before_many_others() {
+    const KEYS: u32 = 200_000;
+    const CROWD: u32 = 2_000;
+    let Some((Fresh { outbox, keep, .. }, ran, _alone)) = database().await else { return };
+    // Each of these keys has a head that is not due, and one event behind it that waits.
+    let tomorrow = "clock_timestamp() + interval '1 day'";
+    let key = "'key ' || generate_series";
+    fill(&outbox, "test.left", KEYS, "available_at, ordering_key", &format!("{tomorrow}, {key}")).await;
+    fill(&outbox, "test.left", 20_000, "available_at, ordering_key", &format!("clock_timestamp(), {key}"))
+        .await;
+    // And one key has a crowd.
+    fill(&outbox, "test.right", CROWD, "available_at, ordering_key", "clock_timestamp(), 'crowd'").await;
+    let before = reads(outbox.pool()).await;
+    let worker = outbox.worker().spawn().await.unwrap();
+    wait_for_runs(CROWD, &ran).await;
+    worker.stop().await.unwrap();
+    let each = reads_per_event(&outbox, before, CROWD).await;
+    // One claim, one settlement, and a look at a few dozen of those that wait.
+    assert!(each <= 1_000, "{each} index entries an event");
+    drop(keep);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_backlog_drains_in_few_statements_and_transactions() {
     const EVENTS: u32 = 100_000;
     let Some((Fresh { outbox, keep, .. }, ran, _alone)) = database().await else { return };

@@ -6,7 +6,7 @@ use outbox::{EventId, Outbox};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Pool, Postgres, Transaction};
 
-use super::{Fresh, Harness};
+use super::{Fresh, Harness, eventually};
 
 const URL: &str = "TEST_POSTGRES_URL";
 
@@ -74,6 +74,16 @@ impl Harness for Postgres {
         let rows = sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut *tx).await.unwrap().rows_affected();
         tx.commit().await.unwrap();
         rows
+    }
+
+    async fn sql_in(tx: &mut Transaction<'static, Self>, statement: String) {
+        sqlx::raw_sql("SET LOCAL search_path TO public").execute(&mut **tx).await.unwrap();
+        sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut **tx).await.unwrap();
+    }
+
+    async fn wait_for_a_waiter(pool: &Pool<Self>) {
+        let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        eventually("somebody waits for a lock", async || Self::count(pool, waiting).await > 0).await;
     }
 
     async fn count(pool: &Pool<Self>, query: &str) -> i64 {

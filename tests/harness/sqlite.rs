@@ -23,6 +23,14 @@ impl Harness for Sqlite {
         sqlx::raw_sql(AssertSqlSafe(statement)).execute(pool).await.unwrap().rows_affected()
     }
 
+    async fn sql_in(tx: &mut Transaction<'static, Self>, statement: String) {
+        sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut **tx).await.unwrap();
+    }
+
+    async fn wait_for_a_waiter(_: &Pool<Self>) {
+        unreachable!("SQLite locks the database")
+    }
+
     async fn count(pool: &Pool<Self>, query: &str) -> i64 {
         sqlx::query_scalar(AssertSqlSafe(query)).fetch_one(pool).await.unwrap()
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use sqlx::Pool;
 
-use crate::event::EventId;
+use crate::event::{EventId, OnDeadLetter};
 
 /// The state of a stored event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,7 +71,46 @@ pub struct NewEvent<'a> {
     pub max_attempts: u32,
     pub available_at: Option<i64>,
     pub delay_ms: i64,
+    pub ordering_key: Option<&'a str>,
+    pub on_dead_letter: OnDeadLetter,
     pub dedup_key: Option<&'a str>,
+    pub subject: Option<&'a str>,
+}
+
+/// One of many events to store.
+#[derive(Clone, Debug)]
+pub struct NewRow {
+    pub id: EventId,
+    pub payload: String,
+    pub ordering_key: Option<String>,
+    pub dedup_key: Option<String>,
+    pub subject: Option<String>,
+}
+
+impl NewRow {
+    pub fn identity(&self) -> Identity<'_> {
+        Identity { id: self.id, dedup_key: self.dedup_key.as_deref() }
+    }
+}
+
+/// What an event to store must not have in common with a stored one.
+#[derive(Clone, Copy, Debug)]
+pub struct Identity<'a> {
+    pub id: EventId,
+    pub dedup_key: Option<&'a str>,
+}
+
+/// What many events to store have in common.
+#[derive(Debug)]
+pub struct NewEvents<'a> {
+    pub event_type: &'a str,
+    pub version: u32,
+    pub headers: Option<&'a str>,
+    pub max_attempts: u32,
+    pub available_at: Option<i64>,
+    pub delay_ms: i64,
+    pub on_dead_letter: OnDeadLetter,
+    pub rows: &'a [NewRow],
 }
 
 /// An event that was stored before.
@@ -82,16 +121,15 @@ pub struct Duplicate {
 }
 
 /// An event type that a worker handles, up to a version, and how many of it it has room for.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug)]
 pub struct Kind<'a> {
-    #[serde(rename = "type")]
     pub event_type: &'a str,
     pub version: u32,
     pub room: usize,
-    /// Only what stands behind this; `None`: everything. For databases whose indexes keep entries of rows that are
-    /// gone; the others need not look at it.
-    #[serde(skip)]
+    /// Of events without an ordering key, only those that stand behind this; `None`: all.
     pub after: Option<Position>,
+    /// The same of events with one.
+    pub keyed_after: Option<Position>,
 }
 
 /// Where an event stands in the order of its type.
@@ -111,6 +149,10 @@ pub struct Claim<'a> {
     pub limit: usize,
     /// How many events with which a worker died: 0 or 1.
     pub suspects: usize,
+    /// Ordering keys of which an event has just ended: their next one is looked for, wherever it stands.
+    pub ended_keys: &'a [String],
+    /// How many events with an ordering key are looked at for each type; most of them may wait for others. `None`: all.
+    pub keyed_looks: Option<usize>,
 }
 
 /// A claimed event.
@@ -129,6 +171,7 @@ pub struct Claimed {
     /// As in [`Position`].
     pub due: i64,
     pub created_at: i64,
+    pub ordering_key: Option<String>,
 }
 
 impl Claimed {
@@ -260,6 +303,8 @@ pub struct EventRecord {
     pub status: Status,
     /// Whether it waits and is due, by the database's clock.
     pub is_due: bool,
+    /// Whether it waits for another event of its ordering key.
+    pub is_blocked: bool,
     /// The attempts spent.
     pub attempts: u32,
     /// How many workers died with it.
@@ -278,6 +323,8 @@ pub struct EventRecord {
     pub last_error: Option<String>,
     /// Its ordering key.
     pub ordering_key: Option<String>,
+    /// What becomes of its ordering key if it becomes a dead letter.
+    pub on_dead_letter: OnDeadLetter,
     /// Its dedup key.
     pub dedup_key: Option<String>,
     /// Its subject.
@@ -286,6 +333,22 @@ pub struct EventRecord {
     pub created_at: SystemTime,
     /// When it completed or became a dead letter.
     pub processed_at: Option<SystemTime>,
+}
+
+/// An ordering key that a dead letter blocks.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct BlockedKey {
+    /// The key.
+    pub ordering_key: String,
+    /// The dead letter: requeue it, or discard it.
+    pub id: EventId,
+    /// Its type.
+    pub event_type: String,
+    /// Since when it blocks.
+    pub since: SystemTime,
+    /// How many events wait behind it, counted up to [`Stats::COUNT_CAP`](crate::Stats::COUNT_CAP).
+    pub waiting: u64,
 }
 
 /// What waits and runs of one event type.
@@ -328,13 +391,17 @@ pub struct WorkerInfo {
     pub heartbeat_at: SystemTime,
 }
 
-/// A value that a column holds as text.
-pub(super) fn parse_column<T: FromStr<Err: std::error::Error + Send + Sync + 'static>>(
-    text: &str,
-    index: usize,
-) -> Result<T, sqlx::Error> {
-    text.parse()
-        .map_err(|error: T::Err| sqlx::Error::ColumnDecode { index: index.to_string(), source: error.into() })
+/// What the column `on_dead_letter` holds.
+pub(super) fn on_dead_letter_column(value: OnDeadLetter) -> Option<&'static str> {
+    match value {
+        OnDeadLetter::Continue => None,
+        OnDeadLetter::Block => Some("block"),
+    }
+}
+
+/// What the column says.
+pub(super) fn on_dead_letter(column: Option<&str>) -> OnDeadLetter {
+    if column.is_some() { OnDeadLetter::Block } else { OnDeadLetter::Continue }
 }
 
 /// A number for the database.

@@ -3,6 +3,7 @@
 pub(crate) mod data;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod rows;
 pub(crate) mod signals;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -13,10 +14,13 @@ use std::sync::Arc;
 
 use sqlx::{Database, Pool, Transaction};
 
+use crate::event::EventId;
+
+pub use data::{BlockedKey, EventRecord, Status, TypeStats, WorkerInfo};
 use data::{
-    Claim, Claimed, Duplicate, FoundRow, LoopPools, NewEvent, PrunePage, Reaped, Settlement, WorkerRow,
+    Claim, Claimed, Duplicate, FoundRow, Identity, LoopPools, NewEvent, NewEvents, NewRow, PrunePage, Reaped,
+    Settlement, WorkerRow,
 };
-pub use data::{EventRecord, Status, TypeStats, WorkerInfo};
 
 /// One step of the tables' history, applied once, in order.
 #[derive(Clone, Copy, Debug)]
@@ -92,8 +96,18 @@ pub trait Backend: Database + sealed::Sealed {
     /// Stores an event; whether it did. Not, if its id or its key of the type is there already.
     fn insert(at: At<'_, Self>, event: &NewEvent<'_>) -> impl Answer<bool>;
 
-    /// The event because of which an insert stored nothing.
-    fn find_duplicate(at: At<'_, Self>, event: &NewEvent<'_>) -> impl Answer<Option<Duplicate>>;
+    /// The events because of which inserts stored nothing, each with its place among the arguments.
+    fn find_duplicates(
+        at: At<'_, Self>,
+        event_type: &str,
+        wanted: &[Identity<'_>],
+    ) -> impl Answer<Vec<(usize, Duplicate)>>;
+
+    /// Stores some of many events, in one statement; the ids of those that were stored.
+    fn insert_all(at: At<'_, Self>, events: &NewEvents<'_>, rows: &[&NewRow]) -> impl Answer<Vec<EventId>>;
+
+    /// Holds an ordering key until the caller's transaction ends, where transactions run side by side.
+    fn lock_key(at: At<'_, Self>, schema: Option<&str>, key: &str) -> impl Answer<()>;
 
     /// Claims a batch of due events.
     fn claim(at: At<'_, Self>, claim: &Claim<'_>) -> impl Answer<Vec<Claimed>>;
@@ -149,6 +163,12 @@ pub trait Backend: Database + sealed::Sealed {
 
     /// Whether an unfinished event of the type has this field with this value.
     fn has_inflight(at: At<'_, Self>, event_type: &str, key: &str, value: &str) -> impl Answer<bool>;
+
+    /// Whether an unfinished event of the type has this subject.
+    fn has_inflight_subject(at: At<'_, Self>, event_type: &str, subject: &str) -> impl Answer<bool>;
+
+    /// Ordering keys that a dead letter blocks, those that have been for longest first; what waits is counted up to `cap`.
+    fn blocked_keys(at: At<'_, Self>, cap: i64, limit: i64) -> impl Answer<Vec<BlockedKey>>;
 
     /// One event, whole.
     fn get(at: At<'_, Self>, id: &str) -> impl Answer<Option<EventRecord>>;

@@ -1,30 +1,48 @@
-//! PostgreSQL: binding and row mapping.
+//! PostgreSQL: its connections and the binding of its statements.
 
 mod signals;
 
 use std::str::FromStr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions, PgRow};
 use sqlx::{AssertSqlSafe, Connection, Pool, Postgres, Row, Transaction};
 
 use super::data::{
-    Claim, Claimed, Duplicate, EventRecord, FoundRow, HeartbeatPool, LoopPools, NewEvent, PrunePage, Reaped,
-    Settlement, Status, TypeStats, WorkerInfo, WorkerRow, WriteError, count, from_ms, parse_column,
+    BlockedKey, Claim, Claimed, Duplicate, EventRecord, FoundRow, HeartbeatPool, Identity, LoopPools,
+    NewEvent, NewEvents, NewRow, PrunePage, Reaped, Settlement, Status, TypeStats, WorkerInfo, WorkerRow,
+    WriteError, count, on_dead_letter_column,
 };
+use super::rows::{self, PlainRow, plain_row};
 use super::statements::statements;
 use super::{At, Backend, Migration, sealed};
+use crate::event::EventId;
 
-/// The statement's own time: `now()` would be the start of the caller's transaction.
-const CLOCK: &str = "coalesce(to_timestamp({}::bigint / 1000.0), clock_timestamp())";
+/// What the statements are written with.
+const PHRASES: &[(&str, &str)] = &[
+    // The statement's own time: `now()` would be the start of the caller's transaction.
+    ("clock_at", "coalesce(to_timestamp({}::bigint / 1000.0), clock_timestamp())"),
+    ("due_at", "coalesce('epoch'::timestamptz + {} * interval '1 microsecond', '-infinity')"),
+    // Scalar subqueries: an EXISTS may become a join over the whole index.
+    (
+        "head_of_key",
+        "({}.ordering_key IS NULL OR ({}.seq = (\
+             SELECT first.seq FROM outbox_event AS first \
+             WHERE first.ordering_key = {}.ordering_key AND first.status <> 'completed' \
+               AND (first.status <> 'dead_letter' OR first.on_dead_letter = 'block') \
+             ORDER BY first.seq LIMIT 1) \
+         AND (\
+             SELECT running.seq FROM outbox_event AS running \
+             WHERE running.ordering_key = {}.ordering_key AND running.status = 'processing' LIMIT 1) IS NULL))",
+    ),
+];
 
 /// Where the tables are unless the application says otherwise. Named, since its connections may look elsewhere.
 const DEFAULT_SCHEMA: &str = "public";
 
 statements! {
-    "postgres", CLOCK, table_name;
-    bury_unknown, claim, claim_event, dead_letters, discard, find_duplicate, get, has_inflight, heartbeat, insert,
+    "postgres", PHRASES, table_name;
+    blocked_keys, bury_unknown, claim, claim_event, dead_letters, discard, find_duplicates, get, has_inflight, has_inflight_subject, heartbeat, insert, insert_all, lock_key,
     mark_dead, prune, prune_page, prune_workers, reap, register, release_strays, requeue, requeue_types, reread, settle,
     settle_delete, stats, stop_worker, workers,
 }
@@ -128,43 +146,72 @@ impl Backend for Postgres {
             .bind(i64::from(event.max_attempts))
             .bind(event.available_at)
             .bind(event.delay_ms)
+            .bind(event.ordering_key)
+            .bind(event.ordering_key.and(on_dead_letter_column(event.on_dead_letter)))
             .bind(event.dedup_key)
+            .bind(event.subject)
             .bind(at.now)
             .fetch_optional(at.conn)
             .await?;
         Ok(stored.is_some())
     }
 
-    async fn find_duplicate(at: At<'_, Self>, event: &NewEvent<'_>) -> Result<Option<Duplicate>> {
-        let query = sqlx::query(at.sql.find_duplicate.safe()).bind(event.id.to_string());
-        let query = query.bind(event.event_type).bind(event.dedup_key);
-        let row = query.fetch_optional(at.conn).await?;
-        row.map(|row| Ok(Duplicate { id: parsed(&row, 0)?, status: parsed(&row, 1)? })).transpose()
+    async fn insert_all(at: At<'_, Self>, events: &NewEvents<'_>, rows: &[&NewRow]) -> Result<Vec<EventId>> {
+        let stored = sqlx::query(at.sql.insert_all.safe())
+            .bind(rows.iter().map(|row| row.id.to_string()).collect::<Vec<_>>())
+            .bind(events.event_type)
+            .bind(i64::from(events.version))
+            .bind(rows.iter().map(|row| row.payload.as_str()).collect::<Vec<_>>())
+            .bind(events.headers)
+            .bind(i64::from(events.max_attempts))
+            .bind(events.available_at)
+            .bind(events.delay_ms)
+            .bind(rows.iter().map(|row| row.ordering_key.as_deref()).collect::<Vec<_>>())
+            .bind(on_dead_letter_column(events.on_dead_letter))
+            .bind(rows.iter().map(|row| row.dedup_key.as_deref()).collect::<Vec<_>>())
+            .bind(rows.iter().map(|row| row.subject.as_deref()).collect::<Vec<_>>())
+            .bind(at.now)
+            .fetch_all(at.conn)
+            .await?;
+        rows::all(&stored, |row| row.parsed(0))
+    }
+
+    async fn lock_key(at: At<'_, Self>, schema: Option<&str>, key: &str) -> Result<()> {
+        let name = format!("{} {key}", schema.unwrap_or(DEFAULT_SCHEMA));
+        sqlx::query(at.sql.lock_key.safe()).bind(name).execute(at.conn).await.map(drop)
+    }
+
+    async fn find_duplicates(
+        at: At<'_, Self>,
+        event_type: &str,
+        wanted: &[Identity<'_>],
+    ) -> Result<Vec<(usize, Duplicate)>> {
+        let query = sqlx::query(at.sql.find_duplicates.safe())
+            .bind(wanted.iter().map(|event| event.id.to_string()).collect::<Vec<_>>())
+            .bind(event_type)
+            .bind(wanted.iter().map(|event| event.dedup_key).collect::<Vec<_>>());
+        rows::all(&query.fetch_all(at.conn).await?, rows::duplicate)
     }
 
     async fn claim(at: At<'_, Self>, claim: &Claim<'_>) -> Result<Vec<Claimed>> {
-        let types: Vec<&str> = claim.kinds.iter().map(|kind| kind.event_type).collect();
-        let versions: Vec<i64> = claim.kinds.iter().map(|kind| i64::from(kind.version)).collect();
-        let rooms: Vec<i64> = claim.kinds.iter().map(|kind| count(kind.room)).collect();
-        let rows = sqlx::query(at.sql.claim.safe())
-            .bind(types)
-            .bind(versions)
-            .bind(rooms)
-            .bind(count(claim.limit))
-            .bind(count(claim.suspects))
-            .bind(claim.worker)
-            .bind(at.now)
-            .bind(count((claim.limit / (2 * claim.kinds.len()).max(1)).max(1)))
-            .bind(claim.kinds.iter().map(|kind| kind.after.map(|mark| mark.due)).collect::<Vec<_>>())
-            .bind(claim.kinds.iter().map(|kind| kind.after.map(|mark| mark.seq)).collect::<Vec<_>>())
-            .fetch_all(at.conn)
-            .await?;
-        rows.iter().map(claimed).collect()
+        // A claim that another one beat to a key fails as a whole, and sees in its next snapshot what it ran into.
+        const TRIES: u32 = 5;
+        let mut tries = 1;
+        loop {
+            let at = At { conn: &mut *at.conn, sql: at.sql, now: at.now };
+            match claim_once(at, claim).await {
+                Err(error) if tries < TRIES && is_key_taken(&error) => tries += 1,
+                answer => return answer,
+            }
+        }
     }
 
     async fn claim_event(at: At<'_, Self>, id: &str, worker: &str) -> Result<Option<Claimed>> {
         let query = sqlx::query(at.sql.claim_event.safe()).bind(id).bind(worker).bind(at.now);
-        query.fetch_optional(at.conn).await?.as_ref().map(claimed).transpose()
+        match query.fetch_optional(at.conn).await {
+            Err(error) if is_key_taken(&error) => Ok(None),
+            row => row?.as_ref().map(rows::claimed).transpose(),
+        }
     }
 
     async fn settle(at: At<'_, Self>, worker: &str, outcomes: &[Settlement]) -> Result<Vec<i64>> {
@@ -186,16 +233,7 @@ impl Backend for Postgres {
 
     async fn reread(at: At<'_, Self>, seqs: &[i64]) -> Result<Vec<FoundRow>> {
         let rows = sqlx::query(at.sql.reread.safe()).bind(seqs).fetch_all(at.conn).await?;
-        rows.iter()
-            .map(|row| {
-                Ok(FoundRow {
-                    seq: row.try_get(0)?,
-                    fence: row.try_get(1)?,
-                    status: parsed(row, 2)?,
-                    owner: row.try_get(3)?,
-                })
-            })
-            .collect()
+        rows::all(&rows, rows::found)
     }
 
     async fn release_strays(at: At<'_, Self>, worker: &str, in_hand: &[i64]) -> Result<u64> {
@@ -233,7 +271,7 @@ impl Backend for Postgres {
     async fn reap(at: At<'_, Self>, page: i64) -> Result<Vec<Reaped>> {
         sqlx::query(at.sql.mark_dead.safe()).bind(at.now).execute(&mut *at.conn).await?;
         let rows = sqlx::query(at.sql.reap.safe()).bind(page).bind(at.now).fetch_all(at.conn).await?;
-        rows.iter().map(|row| Ok(Reaped { event_type: row.try_get(0)?, status: parsed(row, 1)? })).collect()
+        rows::all(&rows, rows::reaped)
     }
 
     async fn prune_page(
@@ -245,12 +283,7 @@ impl Backend for Postgres {
     ) -> Result<PrunePage> {
         let query = sqlx::query(at.sql.prune_page.safe()).bind(status.as_str()).bind(older_than_ms);
         let row = query.bind(after).bind(page).bind(at.now).fetch_one(at.conn).await?;
-        Ok(PrunePage {
-            last: row.try_get(0)?,
-            rows: row.try_get(1)?,
-            old: row.try_get(2)?,
-            all_young: row.try_get(3)?,
-        })
+        rows::prune_page(&row)
     }
 
     async fn prune(
@@ -284,9 +317,19 @@ impl Backend for Postgres {
         query.fetch_one(at.conn).await
     }
 
+    async fn has_inflight_subject(at: At<'_, Self>, event_type: &str, subject: &str) -> Result<bool> {
+        let query = sqlx::query_scalar(at.sql.has_inflight_subject.safe()).bind(event_type).bind(subject);
+        query.fetch_one(at.conn).await
+    }
+
+    async fn blocked_keys(at: At<'_, Self>, cap: i64, limit: i64) -> Result<Vec<BlockedKey>> {
+        let query = sqlx::query(at.sql.blocked_keys.safe()).bind(cap).bind(limit);
+        rows::all(&query.fetch_all(at.conn).await?, rows::blocked_key)
+    }
+
     async fn get(at: At<'_, Self>, id: &str) -> Result<Option<EventRecord>> {
         let row = sqlx::query(at.sql.get.safe()).bind(id).bind(at.now).fetch_optional(at.conn).await?;
-        row.as_ref().map(record).transpose()
+        row.as_ref().map(rows::record).transpose()
     }
 
     async fn dead_letters(
@@ -302,7 +345,7 @@ impl Backend for Postgres {
             .bind(limit)
             .fetch_all(at.conn)
             .await?;
-        rows.iter().map(record).collect()
+        rows::all(&rows, rows::record)
     }
 
     async fn requeue(at: At<'_, Self>, id: &str) -> Result<bool> {
@@ -321,38 +364,12 @@ impl Backend for Postgres {
 
     async fn stats(at: At<'_, Self>, cap: i64) -> Result<Vec<TypeStats>> {
         let rows = sqlx::query(at.sql.stats.safe()).bind(cap).bind(at.now).fetch_all(at.conn).await?;
-        rows.iter()
-            .map(|row| {
-                Ok(TypeStats {
-                    event_type: row.try_get(0)?,
-                    due: positive(row, 1)?,
-                    scheduled: positive(row, 2)?,
-                    processing: positive(row, 3)?,
-                    dead_letter: positive(row, 4)?,
-                    oldest_due_age: row
-                        .try_get::<Option<i64>, _>(5)?
-                        .map(|ms| Duration::from_millis(ms.max(0).unsigned_abs())),
-                    live_workers: u32::try_from(positive(row, 6)?).unwrap_or(u32::MAX),
-                    handled_here: false,
-                })
-            })
-            .collect()
+        rows::all(&rows, rows::type_stats)
     }
 
     async fn workers(at: At<'_, Self>) -> Result<Vec<WorkerInfo>> {
         let rows = sqlx::query(at.sql.workers.safe()).bind(at.now).fetch_all(at.conn).await?;
-        rows.iter()
-            .map(|row| {
-                Ok(WorkerInfo {
-                    id: row.try_get(0)?,
-                    host: row.try_get(1)?,
-                    pid: u32::try_from(positive(row, 2)?).unwrap_or(0),
-                    kinds: row.try_get(3)?,
-                    started_at: from_ms(row.try_get(4)?),
-                    heartbeat_at: from_ms(row.try_get(5)?),
-                })
-            })
-            .collect()
+        rows::all(&rows, rows::worker_info)
     }
 }
 
@@ -400,6 +417,34 @@ async fn schema_version(conn: &mut PgConnection, schema: Option<&str>) -> Result
     sqlx::query_scalar(AssertSqlSafe(newest)).fetch_one(conn).await
 }
 
+async fn claim_once(at: At<'_, Postgres>, claim: &Claim<'_>) -> Result<Vec<Claimed>> {
+    let kinds = claim.kinds;
+    let rows = sqlx::query(at.sql.claim.safe())
+        .bind(kinds.iter().map(|kind| kind.event_type).collect::<Vec<_>>())
+        .bind(kinds.iter().map(|kind| i64::from(kind.version)).collect::<Vec<_>>())
+        .bind(kinds.iter().map(|kind| count(kind.room)).collect::<Vec<_>>())
+        .bind(count(claim.limit))
+        .bind(count(claim.suspects))
+        .bind(claim.worker)
+        .bind(at.now)
+        .bind(count((claim.limit / (2 * kinds.len()).max(1)).max(1)))
+        .bind(kinds.iter().map(|kind| kind.after.map(|mark| mark.due)).collect::<Vec<_>>())
+        .bind(kinds.iter().map(|kind| kind.after.map(|mark| mark.seq)).collect::<Vec<_>>())
+        .bind(kinds.iter().map(|kind| kind.keyed_after.map(|mark| mark.due)).collect::<Vec<_>>())
+        .bind(kinds.iter().map(|kind| kind.keyed_after.map(|mark| mark.seq)).collect::<Vec<_>>())
+        .bind(claim.keyed_looks.map(count))
+        .bind(claim.ended_keys)
+        .fetch_all(at.conn)
+        .await?;
+    rows::all(&rows, rows::claimed)
+}
+
+/// Whether another event of the same ordering key is being processed.
+fn is_key_taken(error: &sqlx::Error) -> bool {
+    let constraint = error.as_database_error().and_then(|error| error.constraint());
+    constraint == Some("outbox_event_key_running")
+}
+
 type Update<'q> = sqlx::query::QueryScalar<'q, Postgres, i64, sqlx::postgres::PgArguments>;
 
 /// The settle statement with its columns bound as arrays.
@@ -420,63 +465,4 @@ fn update<'q>(sql: &Statements, worker: &'q str, outcomes: &[&Settlement], now: 
         .bind(now)
 }
 
-/// A bigint that is never negative.
-fn positive(row: &PgRow, index: usize) -> Result<u64> {
-    row.try_get::<i64, _>(index).map(|number| number.max(0).unsigned_abs())
-}
-
-/// An integer that a check keeps from being negative.
-fn small(row: &PgRow, index: usize) -> Result<u32> {
-    row.try_get::<i32, _>(index).map(|number| number.max(0).unsigned_abs())
-}
-
-fn parsed<T: FromStr<Err: std::error::Error + Send + Sync + 'static>>(
-    row: &PgRow,
-    index: usize,
-) -> Result<T> {
-    parse_column(row.try_get(index)?, index)
-}
-
-fn claimed(row: &PgRow) -> Result<Claimed> {
-    Ok(Claimed {
-        seq: row.try_get(0)?,
-        id: parsed(row, 1)?,
-        fence: row.try_get(2)?,
-        event_type: row.try_get(3)?,
-        version: small(row, 4)?,
-        payload: row.try_get(5)?,
-        headers: row.try_get(6)?,
-        attempts: small(row, 7)?,
-        crashes: small(row, 8)?,
-        max_attempts: small(row, 9)?,
-        due: row.try_get(10)?,
-        created_at: row.try_get(11)?,
-    })
-}
-
-fn record(row: &PgRow) -> Result<EventRecord> {
-    let time = |index| row.try_get::<Option<i64>, usize>(index).map(|ms| ms.map(from_ms));
-    Ok(EventRecord {
-        seq: row.try_get(0)?,
-        id: parsed(row, 1)?,
-        event_type: row.try_get(2)?,
-        event_version: small(row, 3)?,
-        payload: row.try_get(4)?,
-        headers: row.try_get(5)?,
-        status: parsed(row, 6)?,
-        attempts: small(row, 7)?,
-        crashes: small(row, 8)?,
-        max_attempts: small(row, 9)?,
-        available_at: from_ms(row.try_get(10)?),
-        locked_at: time(11)?,
-        locked_by: row.try_get(12)?,
-        fence: row.try_get(13)?,
-        last_error: row.try_get(14)?,
-        ordering_key: row.try_get(15)?,
-        dedup_key: row.try_get(16)?,
-        subject: row.try_get(17)?,
-        created_at: from_ms(row.try_get(18)?),
-        processed_at: time(19)?,
-        is_due: row.try_get(20)?,
-    })
-}
+plain_row!(PgRow);

@@ -1,4 +1,4 @@
-//! SQLite: binding and row mapping.
+//! SQLite: its connections and the binding of its statements.
 
 mod signals;
 
@@ -8,25 +8,42 @@ use std::time::Duration;
 
 use serde::Serialize;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions, SqliteRow};
-use sqlx::{AssertSqlSafe, Connection, Pool, Row, Sqlite, Transaction};
+use sqlx::{AssertSqlSafe, Connection, Pool, Sqlite, Transaction};
 
 use super::data::{
-    Claim, Claimed, Duplicate, EventRecord, FoundRow, HeartbeatPool, LoopPools, NewEvent, PrunePage, Reaped,
-    Settlement, Status, TypeStats, WorkerInfo, WorkerRow, WriteError, count, from_ms, parse_column,
+    BlockedKey, Claim, Claimed, Duplicate, EventRecord, FoundRow, HeartbeatPool, Identity, Kind, LoopPools,
+    NewEvent, NewEvents, NewRow, PrunePage, Reaped, Settlement, Status, TypeStats, WorkerInfo, WorkerRow,
+    WriteError, count, on_dead_letter_column,
 };
+use super::rows::{self, PlainRow, plain_row};
 use super::statements::{qualify, statements};
 use super::{At, Backend, Migration, sealed};
+use crate::event::EventId;
 
-/// Milliseconds since 1970, from functions that every supported SQLite has; see the migration.
-const CLOCK: &str = "coalesce({}, CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER))";
+/// What the statements are written with.
+const PHRASES: &[(&str, &str)] = &[
+    // Milliseconds since 1970, from functions that every supported SQLite has; see the migration.
+    ("clock_at", "coalesce({}, CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER))"),
+    (
+        "head_of_key",
+        "({}.ordering_key IS NULL OR ({}.seq = (\
+             SELECT first.seq FROM outbox_event AS first INDEXED BY outbox_event_key \
+             WHERE first.ordering_key = {}.ordering_key AND first.status <> 'completed' \
+               AND (first.status <> 'dead_letter' OR first.on_dead_letter = 'block') \
+             ORDER BY first.seq LIMIT 1) \
+         AND NOT EXISTS (\
+             SELECT 1 FROM outbox_event AS running INDEXED BY outbox_event_key_running \
+             WHERE running.ordering_key = {}.ordering_key AND running.status = 'processing')))",
+    ),
+];
 
 /// How long a statement waits for another writer.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 statements! {
-    "sqlite", CLOCK, table_name;
-    bury_unknown, claim, claim_event, dead_letters, discard, find_duplicate, get, has_inflight, heartbeat, insert, lost,
-    mark_dead, peek, prune, prune_page, prune_workers, reap, register, release_strays, requeue, requeue_types, reread,
+    "sqlite", PHRASES, table_name;
+    blocked_keys, bury_unknown, candidates, claim, claim_event, dead_letters, discard, find_duplicates, get, has_inflight, has_inflight_subject, heartbeat, insert, insert_all, lost,
+    mark_dead, prune, prune_page, prune_workers, reap, register, release_strays, requeue, requeue_types, reread,
     settle, settle_delete, stats, stop_worker, workers,
 }
 
@@ -125,43 +142,67 @@ impl Backend for Sqlite {
             .bind(event.max_attempts)
             .bind(event.available_at)
             .bind(event.delay_ms)
-            .bind(None::<&str>)
+            .bind(event.ordering_key)
+            .bind(event.ordering_key.and(on_dead_letter_column(event.on_dead_letter)))
             .bind(event.dedup_key)
-            .bind(None::<&str>)
+            .bind(event.subject)
             .bind(at.now)
             .fetch_optional(at.conn)
             .await?;
         Ok(stored.is_some())
     }
 
-    async fn find_duplicate(at: At<'_, Self>, event: &NewEvent<'_>) -> Result<Option<Duplicate>> {
-        let query = sqlx::query(at.sql.find_duplicate.safe()).bind(event.id.to_string());
-        let query = query.bind(event.event_type).bind(event.dedup_key);
-        let row = query.fetch_optional(at.conn).await?;
-        row.map(|row| Ok(Duplicate { id: parsed(&row, 0)?, status: parsed(&row, 1)? })).transpose()
+    async fn find_duplicates(
+        at: At<'_, Self>,
+        event_type: &str,
+        wanted: &[Identity<'_>],
+    ) -> Result<Vec<(usize, Duplicate)>> {
+        let pairs: Vec<_> = wanted.iter().map(|event| (event.id.to_string(), event.dedup_key)).collect();
+        let query = sqlx::query(at.sql.find_duplicates.safe()).bind(json(&pairs)?).bind(event_type);
+        rows::all(&query.fetch_all(at.conn).await?, rows::duplicate)
     }
 
-    async fn claim(at: At<'_, Self>, claim: &Claim<'_>) -> Result<Vec<Claimed>> {
-        let kinds = json(claim.kinds)?;
-        let suspects = count(claim.suspects);
-        let any: bool = sqlx::query_scalar(at.sql.peek.safe())
-            .bind(&kinds)
-            .bind(suspects)
-            .bind(at.now)
-            .fetch_one(&mut *at.conn)
-            .await?;
-        if !any {
-            return Ok(Vec::new());
-        }
-        let rows = sqlx::query(at.sql.claim.safe())
-            .bind(&kinds)
-            .bind(count(claim.limit))
-            .bind(suspects)
-            .bind(claim.worker)
+    async fn insert_all(at: At<'_, Self>, events: &NewEvents<'_>, rows: &[&NewRow]) -> Result<Vec<EventId>> {
+        let row = |row: &NewRow| {
+            let NewRow { id, payload, ordering_key, dedup_key, subject } = row.clone();
+            (id.to_string(), payload, ordering_key, dedup_key, subject)
+        };
+        let stored = sqlx::query(at.sql.insert_all.safe())
+            .bind(json(&rows.iter().copied().map(row).collect::<Vec<_>>())?)
+            .bind(events.event_type)
+            .bind(events.version)
+            .bind(events.headers)
+            .bind(events.max_attempts)
+            .bind(events.available_at)
+            .bind(events.delay_ms)
+            .bind(on_dead_letter_column(events.on_dead_letter))
             .bind(at.now)
             .fetch_all(at.conn)
             .await?;
-        rows.iter().map(claimed).collect()
+        rows::all(&stored, |row| row.parsed(0))
+    }
+
+    async fn lock_key(_at: At<'_, Self>, _schema: Option<&str>, _key: &str) -> Result<()> {
+        // One transaction writes at a time: seqs commit in their order.
+        Ok(())
+    }
+
+    async fn claim(at: At<'_, Self>, claim: &Claim<'_>) -> Result<Vec<Claimed>> {
+        let kinds: Vec<_> = claim.kinds.iter().map(kind_row).collect();
+        let found: Vec<i64> = sqlx::query_scalar(at.sql.candidates.safe())
+            .bind(json(&kinds)?)
+            .bind(count(claim.limit))
+            .bind(count(claim.suspects))
+            .bind(at.now)
+            .bind(claim.keyed_looks.map_or(-1, count))
+            .bind(json(claim.ended_keys)?)
+            .fetch_all(&mut *at.conn)
+            .await?;
+        if found.is_empty() {
+            return Ok(Vec::new());
+        }
+        let query = sqlx::query(at.sql.claim.safe()).bind(json(&found)?).bind(claim.worker).bind(at.now);
+        rows::all(&query.fetch_all(at.conn).await?, rows::claimed)
     }
 
     async fn claim_event(at: At<'_, Self>, id: &str, worker: &str) -> Result<Option<Claimed>> {
@@ -171,7 +212,7 @@ impl Backend for Sqlite {
             .bind(at.now)
             .fetch_optional(at.conn)
             .await?;
-        row.as_ref().map(claimed).transpose()
+        row.as_ref().map(rows::claimed).transpose()
     }
 
     async fn settle(at: At<'_, Self>, worker: &str, outcomes: &[Settlement]) -> Result<Vec<i64>> {
@@ -194,16 +235,7 @@ impl Backend for Sqlite {
 
     async fn reread(at: At<'_, Self>, seqs: &[i64]) -> Result<Vec<FoundRow>> {
         let rows = sqlx::query(at.sql.reread.safe()).bind(json(seqs)?).fetch_all(at.conn).await?;
-        rows.iter()
-            .map(|row| {
-                Ok(FoundRow {
-                    seq: row.try_get(0)?,
-                    fence: row.try_get(1)?,
-                    status: parsed(row, 2)?,
-                    owner: row.try_get(3)?,
-                })
-            })
-            .collect()
+        rows::all(&rows, rows::found)
     }
 
     async fn release_strays(at: At<'_, Self>, worker: &str, in_hand: &[i64]) -> Result<u64> {
@@ -246,7 +278,7 @@ impl Backend for Sqlite {
     async fn reap(at: At<'_, Self>, page: i64) -> Result<Vec<Reaped>> {
         sqlx::query(at.sql.mark_dead.safe()).bind(at.now).fetch_all(&mut *at.conn).await?;
         let rows = sqlx::query(at.sql.reap.safe()).bind(page).bind(at.now).fetch_all(at.conn).await?;
-        rows.iter().map(|row| Ok(Reaped { event_type: row.try_get(0)?, status: parsed(row, 1)? })).collect()
+        rows::all(&rows, rows::reaped)
     }
 
     async fn prune_page(
@@ -258,12 +290,7 @@ impl Backend for Sqlite {
     ) -> Result<PrunePage> {
         let query = sqlx::query(at.sql.prune_page.safe()).bind(status.as_str()).bind(older_than_ms);
         let row = query.bind(after).bind(page).bind(at.now).fetch_one(at.conn).await?;
-        Ok(PrunePage {
-            last: row.try_get(0)?,
-            rows: row.try_get(1)?,
-            old: row.try_get(2)?,
-            all_young: row.try_get(3)?,
-        })
+        rows::prune_page(&row)
     }
 
     async fn prune(
@@ -302,9 +329,19 @@ impl Backend for Sqlite {
             .await
     }
 
+    async fn has_inflight_subject(at: At<'_, Self>, event_type: &str, subject: &str) -> Result<bool> {
+        let query = sqlx::query_scalar(at.sql.has_inflight_subject.safe()).bind(event_type).bind(subject);
+        query.fetch_one(at.conn).await
+    }
+
+    async fn blocked_keys(at: At<'_, Self>, cap: i64, limit: i64) -> Result<Vec<BlockedKey>> {
+        let query = sqlx::query(at.sql.blocked_keys.safe()).bind(cap).bind(limit);
+        rows::all(&query.fetch_all(at.conn).await?, rows::blocked_key)
+    }
+
     async fn get(at: At<'_, Self>, id: &str) -> Result<Option<EventRecord>> {
         let row = sqlx::query(at.sql.get.safe()).bind(id).bind(at.now).fetch_optional(at.conn).await?;
-        row.as_ref().map(record).transpose()
+        row.as_ref().map(rows::record).transpose()
     }
 
     async fn dead_letters(
@@ -320,7 +357,7 @@ impl Backend for Sqlite {
             .bind(limit)
             .fetch_all(at.conn)
             .await?;
-        rows.iter().map(record).collect()
+        rows::all(&rows, rows::record)
     }
 
     async fn requeue(at: At<'_, Self>, id: &str) -> Result<bool> {
@@ -339,36 +376,12 @@ impl Backend for Sqlite {
 
     async fn stats(at: At<'_, Self>, cap: i64) -> Result<Vec<TypeStats>> {
         let rows = sqlx::query(at.sql.stats.safe()).bind(cap).bind(at.now).fetch_all(at.conn).await?;
-        rows.iter()
-            .map(|row| {
-                Ok(TypeStats {
-                    event_type: row.try_get(0)?,
-                    due: number(row, 1)?,
-                    scheduled: number(row, 2)?,
-                    processing: number(row, 3)?,
-                    dead_letter: number(row, 4)?,
-                    oldest_due_age: row.try_get::<Option<u64>, _>(5)?.map(Duration::from_millis),
-                    live_workers: row.try_get(6)?,
-                    handled_here: false,
-                })
-            })
-            .collect()
+        rows::all(&rows, rows::type_stats)
     }
 
     async fn workers(at: At<'_, Self>) -> Result<Vec<WorkerInfo>> {
         let rows = sqlx::query(at.sql.workers.safe()).bind(at.now).fetch_all(at.conn).await?;
-        rows.iter()
-            .map(|row| {
-                Ok(WorkerInfo {
-                    id: row.try_get(0)?,
-                    host: row.try_get(1)?,
-                    pid: row.try_get(2)?,
-                    kinds: row.try_get(3)?,
-                    started_at: from_ms(row.try_get(4)?),
-                    heartbeat_at: from_ms(row.try_get(5)?),
-                })
-            })
-            .collect()
+        rows::all(&rows, rows::worker_info)
     }
 }
 
@@ -416,17 +429,6 @@ fn json<T: Serialize + ?Sized>(value: &T) -> Result<String> {
     serde_json::to_string(value).map_err(|error| sqlx::Error::Encode(error.into()))
 }
 
-fn number(row: &SqliteRow, index: usize) -> Result<u64> {
-    row.try_get(index)
-}
-
-fn parsed<T: FromStr<Err: std::error::Error + Send + Sync + 'static>>(
-    row: &SqliteRow,
-    index: usize,
-) -> Result<T> {
-    parse_column(row.try_get(index)?, index)
-}
-
 fn settlement_row(outcome: &Settlement) -> impl Serialize + use<'_> {
     let error = match &outcome.error {
         WriteError::Set(text) => Some(text.as_str()),
@@ -436,46 +438,28 @@ fn settlement_row(outcome: &Settlement) -> impl Serialize + use<'_> {
     (outcome.seq, outcome.fence, outcome.status.as_str(), outcome.attempts, outcome.delay_ms, keep, error)
 }
 
-fn claimed(row: &SqliteRow) -> Result<Claimed> {
-    Ok(Claimed {
-        seq: row.try_get(0)?,
-        id: parsed(row, 1)?,
-        fence: row.try_get(2)?,
-        event_type: row.try_get(3)?,
-        version: row.try_get(4)?,
-        payload: row.try_get(5)?,
-        headers: row.try_get(6)?,
-        attempts: row.try_get(7)?,
-        crashes: row.try_get(8)?,
-        max_attempts: row.try_get(9)?,
-        due: row.try_get(10)?,
-        created_at: row.try_get(11)?,
-    })
+/// A kind as the statement reads it.
+#[derive(Serialize)]
+struct KindRow<'a> {
+    r#type: &'a str,
+    version: u32,
+    room: usize,
+    mark_due: Option<i64>,
+    mark_seq: Option<i64>,
+    keyed_due: Option<i64>,
+    keyed_seq: Option<i64>,
 }
 
-fn record(row: &SqliteRow) -> Result<EventRecord> {
-    let time = |index| row.try_get::<Option<i64>, usize>(index).map(|ms| ms.map(from_ms));
-    Ok(EventRecord {
-        seq: row.try_get(0)?,
-        id: parsed(row, 1)?,
-        event_type: row.try_get(2)?,
-        event_version: row.try_get(3)?,
-        payload: row.try_get(4)?,
-        headers: row.try_get(5)?,
-        status: parsed(row, 6)?,
-        attempts: row.try_get(7)?,
-        crashes: row.try_get(8)?,
-        max_attempts: row.try_get(9)?,
-        available_at: from_ms(row.try_get(10)?),
-        locked_at: time(11)?,
-        locked_by: row.try_get(12)?,
-        fence: row.try_get(13)?,
-        last_error: row.try_get(14)?,
-        ordering_key: row.try_get(15)?,
-        dedup_key: row.try_get(16)?,
-        subject: row.try_get(17)?,
-        created_at: from_ms(row.try_get(18)?),
-        processed_at: time(19)?,
-        is_due: row.try_get(20)?,
-    })
+fn kind_row<'a>(kind: &Kind<'a>) -> KindRow<'a> {
+    KindRow {
+        r#type: kind.event_type,
+        version: kind.version,
+        room: kind.room,
+        mark_due: kind.after.map(|mark| mark.due),
+        mark_seq: kind.after.map(|mark| mark.seq),
+        keyed_due: kind.keyed_after.map(|mark| mark.due),
+        keyed_seq: kind.keyed_after.map(|mark| mark.seq),
+    }
 }
+
+plain_row!(SqliteRow);

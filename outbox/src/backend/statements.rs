@@ -11,11 +11,13 @@ impl Sql {
     pub(super) fn new(
         file: &str,
         schema: Option<&str>,
-        clock: &str,
+        phrases: &[(&str, &str)],
         name: fn(Option<&str>, &str) -> String,
     ) -> Self {
-        let text = with_clock(&qualify(&without_comments(file), schema, name), clock);
-        Self(text.into())
+        let text = phrases
+            .iter()
+            .fold(without_comments(file), |text, (word, phrase)| with_phrase(&text, word, phrase));
+        Self(qualify(&text, schema, name).into())
     }
 
     /// The text for sqlx. It holds no value of a user's: the names in it are quoted, everything else is bound.
@@ -26,7 +28,7 @@ impl Sql {
 
 /// Declares a backend's `Statements`: one field for each named file.
 macro_rules! statements {
-    ($directory:literal, $clock:expr, $name:path; $($field:ident),* $(,)?) => {
+    ($directory:literal, $phrases:expr, $name:path; $($field:ident),* $(,)?) => {
         /// Every statement of this backend, for one schema.
         #[derive(Debug)]
         pub struct Statements {
@@ -39,7 +41,7 @@ macro_rules! statements {
                     $($field: crate::backend::statements::Sql::new(
                         include_str!(concat!("sql/", $directory, "/", stringify!($field), ".sql")),
                         schema,
-                        $clock,
+                        $phrases,
                         $name,
                     ),)*
                 }
@@ -58,14 +60,14 @@ macro_rules! statements {
 }
 pub(super) use statements;
 
-/// Replaces `clock_at(parameter)` by the time that the parameter gives, or the database's own. `clock` has `{}` for the
-/// parameter.
-fn with_clock(sql: &str, clock: &str) -> String {
-    let mut pieces = sql.split("clock_at(");
+/// Replaces `word(argument)` by its phrase, which has `{}` for the argument: what a database would need a function for.
+fn with_phrase(sql: &str, word: &str, phrase: &str) -> String {
+    let opening = format!("{word}(");
+    let mut pieces = sql.split(&opening);
     let mut text = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
-        let (parameter, rest) = piece.split_once(')').unwrap_or((piece, ""));
-        text.push_str(&clock.replace("{}", parameter));
+        let (argument, rest) = piece.split_once(')').unwrap_or((piece, ""));
+        text.push_str(&phrase.replace("{}", argument));
         text.push_str(rest);
     }
     text
@@ -113,9 +115,9 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_is_a_parameter_or_the_databases_own() {
+    fn a_phrase_takes_its_argument() {
         assert_eq!(
-            with_clock("a <= clock_at($1) AND b", "coalesce({}, now())"),
+            with_phrase("a <= clock_at($1) AND b", "clock_at", "coalesce({}, now())"),
             "a <= coalesce($1, now()) AND b"
         );
     }

@@ -15,6 +15,9 @@ use crate::registry::{HandlerDef, Registry};
 
 /// How many events one claim takes at most. More gains nothing, see PERF in ARCHITECTURE.md.
 pub(super) const CLAIM_BATCH: usize = 500;
+/// How many events with an ordering key a claim looks at for each type, unless it sweeps: all of these when somebody
+/// says that there is something new, else as many as the last claim showed to be worth it.
+const KEYED_LOOKS: std::ops::RangeInclusive<usize> = 50..=1000;
 /// How many events wait in memory at most, over all handlers.
 const MAX_QUEUED: usize = 2000;
 /// What is claimed beyond the free slots should start within this time.
@@ -40,6 +43,8 @@ struct Lane {
     dry: bool,
     /// The furthest event that came, in the order of this type: a claim that is no sweep begins behind it.
     mark: Option<Position>,
+    /// The same of events with an ordering key.
+    keyed_mark: Option<Position>,
     undecodable: u32,
     rests_until: Option<Instant>,
 }
@@ -50,6 +55,7 @@ struct Held {
     id: EventId,
     fence: i64,
     suspect: bool,
+    ordering_key: Option<String>,
     running: bool,
     stop: watch::Sender<Stop>,
 }
@@ -68,6 +74,10 @@ pub(super) struct Hands {
     turn: usize,
     /// `None`: every claim is one.
     sweep: Option<Sweep>,
+    /// Ordering keys of which an event has ended here since the last claim.
+    ended_keys: Vec<String>,
+    /// How many events with an ordering key the last claim brought.
+    keyed_came: usize,
 }
 
 /// What a claim may bring.
@@ -80,6 +90,8 @@ pub(super) struct Request {
     sweeps: bool,
     pub(super) limit: usize,
     pub(super) suspects: usize,
+    pub(super) ended_keys: Vec<String>,
+    pub(super) keyed_looks: Option<usize>,
 }
 
 /// An event that is to run now.
@@ -124,6 +136,7 @@ impl Hands {
                 mean: None,
                 dry: false,
                 mark: None,
+                keyed_mark: None,
                 undecodable: 0,
                 rests_until: None,
             })
@@ -139,6 +152,8 @@ impl Hands {
             suspects: 0,
             turn: 0,
             sweep: options.passes_over_the_claimed.then(Sweep::due_at_once),
+            ended_keys: Vec::new(),
+            keyed_came: 0,
         }
     }
 
@@ -164,10 +179,23 @@ impl Hands {
                 version: lane.def.version,
                 room: self.room(*index, now),
                 after: lane.mark.filter(|_| !sweeps),
+                keyed_after: lane.keyed_mark.filter(|_| !sweeps),
             }
         };
         let kinds = lanes.iter().map(kind).collect();
-        Some(Request { kinds, lanes, sweeps, limit, suspects: usize::from(self.suspects == 0) })
+        Some(Request {
+            kinds,
+            lanes,
+            sweeps,
+            limit,
+            suspects: usize::from(self.suspects == 0),
+            ended_keys: std::mem::take(&mut self.ended_keys),
+            keyed_looks: (!sweeps).then_some(if look_again {
+                *KEYED_LOOKS.end()
+            } else {
+                (4 * self.keyed_came).clamp(*KEYED_LOOKS.start(), *KEYED_LOOKS.end())
+            }),
+        })
     }
 
     /// A lane that could start an event at once, or whose queue has run low.
@@ -194,25 +222,30 @@ impl Hands {
 
     /// Notes which types a claim left empty, and how far it came.
     pub(super) fn note_claim(&mut self, request: &Request, claimed: &[Claimed], sent: Instant, now: Instant) {
-        let mut got = vec![(0usize, None); self.lanes.len()];
+        let mut got = vec![(0usize, None, None); self.lanes.len()];
         for event in claimed {
             if let Some(lane) = self.by_type.get(event.event_type.as_str()) {
-                let (number, furthest) = &mut got[*lane];
+                let (number, furthest, keyed) = &mut got[*lane];
                 *number += 1;
+                let mark = if event.ordering_key.is_some() { keyed } else { furthest };
                 // What a worker died with is claimed out of order.
                 if event.crashes == 0 {
-                    *furthest = (*furthest).max(Some(event.position()));
+                    *mark = (*mark).max(Some(event.position()));
                 }
             }
         }
+        self.keyed_came = claimed.iter().filter(|event| event.ordering_key.is_some()).count();
         let cut_short = claimed.len() >= request.limit;
         for (index, kind) in request.lanes.iter().zip(&request.kinds) {
             let lane = &mut self.lanes[*index];
-            let (number, furthest) = got[*index];
+            let (number, furthest, keyed) = got[*index];
             lane.dry = !cut_short && number < kind.room;
             // A sweep that left some behind is gone on with from where it ended.
             let goes_back = request.sweeps && !lane.dry && furthest.is_some();
             lane.mark = if goes_back { furthest } else { lane.mark.max(furthest) };
+            // What waits in front of this one for others of its key is found by its key.
+            let goes_back = request.sweeps && !lane.dry && keyed.is_some();
+            lane.keyed_mark = if goes_back { keyed } else { lane.keyed_mark.max(keyed) };
         }
         if let Some(sweep) = self.sweep.as_mut().filter(|_| request.sweeps) {
             sweep.ended(now, now.saturating_duration_since(sent));
@@ -229,7 +262,8 @@ impl Hands {
         }
         let suspect = claimed.crashes > 0;
         let stop = watch::Sender::new(Stop::No);
-        let held = Held { id: claimed.id, fence: claimed.fence, suspect, running: false, stop };
+        let ordering_key = claimed.ordering_key.clone();
+        let held = Held { id: claimed.id, fence: claimed.fence, suspect, ordering_key, running: false, stop };
         self.held.insert(claimed.seq, held);
         self.suspects += usize::from(suspect);
         self.queued += 1;
@@ -279,18 +313,21 @@ impl Hands {
         }
     }
 
-    /// An event is settled, or not ours to settle.
+    /// An event is settled, or not ours to settle; whether it is over, so that the next of its key may go.
     ///
     /// The fence tells a claim that is given back from an earlier run of the same event that has not ended here.
-    pub(super) fn settled(&mut self, seq: i64, fence: i64) {
-        if self.held.get(&seq).is_some_and(|held| held.fence == fence)
-            && let Some(held) = self.held.remove(&seq)
-        {
-            self.suspects -= usize::from(held.suspect);
-            if held.suspect {
-                // The next one may be claimed now; the last claim was not allowed to see it.
-                self.lanes.iter_mut().for_each(|lane| lane.dry = false);
-            }
+    pub(super) fn settled(&mut self, seq: i64, fence: i64, over: bool) {
+        let Some(held) = self.held.get(&seq).filter(|held| held.fence == fence) else { return };
+        let next_of_key = over && held.ordering_key.is_some();
+        if held.suspect || next_of_key {
+            // Another one may be claimed now that the last claim was not allowed to see.
+            self.lanes.iter_mut().for_each(|lane| lane.dry = false);
+        }
+        let Some(held) = self.held.remove(&seq) else { return };
+        self.suspects -= usize::from(held.suspect);
+        // What has no place is found by the next sweep.
+        if next_of_key && self.ended_keys.len() < MAX_QUEUED {
+            self.ended_keys.extend(held.ordering_key);
         }
     }
 

@@ -83,6 +83,8 @@ pub enum Processed {
     Locked,
     /// A worker has the event; nothing was done.
     Processing,
+    /// Another event of its ordering key comes first; nothing was done.
+    Blocked,
     /// The event is over; nothing was done.
     Finished(Status),
     /// There is no such event, or its transaction has not committed.
@@ -146,6 +148,9 @@ impl<DB: Backend> Outbox<DB> {
             |def: &HandlerDef| def.event_type == record.event_type && def.version >= record.event_version;
         if !self.registry.handlers().iter().any(handles) {
             return Err(RunError::NoHandler { event_type: record.event_type, version: record.event_version });
+        }
+        if record.is_blocked {
+            return Ok(Some(Processed::Blocked));
         }
         Ok((!record.is_due).then_some(Processed::NotDue))
     }

@@ -70,6 +70,8 @@ pub(super) async fn claim_once<DB: Backend>(
             kinds: &request.kinds,
             limit: request.limit,
             suspects: request.suspects,
+            ended_keys: &request.ended_keys,
+            keyed_looks: request.keyed_looks,
         };
         let mut conn = session.setup.claims.acquire().await?;
         DB::claim(session.setup.claims.at(&mut conn), &claim).await?

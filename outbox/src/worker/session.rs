@@ -188,7 +188,7 @@ impl<DB: Backend> Session<DB> {
         let Lease { seq, fence, .. } = finished.lease;
         if self.finished.send(finished).is_err() {
             // The session has closed: its lease is lost, or its grace time is over.
-            self.hands().settled(seq, fence);
+            self.hands().settled(seq, fence, false);
         }
     }
 

@@ -65,7 +65,7 @@ fn decide<DB: Backend>(session: &Session<DB>, batch: &mut Vec<Finished>) -> Vec<
             Some(settlement) => writes.push(Write { settlement, verdict, timed_out, lane }),
             None => {
                 session.setup.tally.add(verdict, timed_out);
-                session.hands().settled(lease.seq, lease.fence);
+                session.hands().settled(lease.seq, lease.fence, false);
             }
         }
     }
@@ -185,7 +185,8 @@ fn count_write<DB: Backend>(session: &Session<DB>, write: &Write, verdict: Verdi
 
 fn count<DB: Backend>(session: &Session<DB>, settlement: &Settlement, verdict: Verdict, timed_out: bool) {
     session.setup.tally.add(verdict, timed_out);
-    session.hands().settled(settlement.seq, settlement.fence);
+    let over = matches!(verdict, Verdict::Completed | Verdict::DeadLettered);
+    session.hands().settled(settlement.seq, settlement.fence, over);
 }
 
 #[cfg(test)]

@@ -4,7 +4,10 @@ UPDATE outbox_event SET status = 'dead_letter', last_error = ?3, processed_at = 
 WHERE status = 'pending' AND seq IN (
     SELECT seq FROM (
         SELECT seq, available_at, created_at FROM outbox_event INDEXED BY outbox_event_due
-        WHERE event_type = ?1 AND status = 'pending' AND crashes = 0
+        WHERE event_type = ?1 AND status = 'pending' AND crashes = 0 AND ordering_key IS NULL
+        UNION ALL
+        SELECT seq, available_at, created_at FROM outbox_event INDEXED BY outbox_event_keyed
+        WHERE event_type = ?1 AND status = 'pending' AND crashes = 0 AND ordering_key IS NOT NULL
         UNION ALL
         SELECT seq, available_at, created_at FROM outbox_event INDEXED BY outbox_event_suspect
         WHERE event_type = ?1 AND status = 'pending' AND crashes > 0)

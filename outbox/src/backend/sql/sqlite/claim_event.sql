@@ -1,5 +1,6 @@
--- Claims one event by its id, if it is due. ?1 id, ?2 worker, ?3 now.
-UPDATE outbox_event
+-- Claims one event by its id, if it is due and no other of its key comes first. ?1 id, ?2 worker, ?3 now.
+UPDATE outbox_event AS event
 SET status = 'processing', fence = fence + 1, locked_by = ?2, locked_at = clock_at(?3)
-WHERE id = ?1 AND status = 'pending' AND available_at <= clock_at(?3)
-RETURNING seq, id, fence, event_type, event_version, payload, headers, attempts, crashes, max_attempts, available_at, created_at
+WHERE event.id = ?1 AND event.status = 'pending' AND event.available_at <= clock_at(?3) AND head_of_key(event)
+RETURNING seq, id, fence, event_type, event_version, payload, headers, attempts, crashes, max_attempts, available_at,
+          created_at, ordering_key

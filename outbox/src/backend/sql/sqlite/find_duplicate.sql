@@ -1,3 +1,0 @@
--- The event because of which an insert stored nothing.
-SELECT id, status FROM outbox_event WHERE id = ?1 OR (event_type = ?2 AND dedup_key = ?3)
-ORDER BY id = ?1 DESC LIMIT 1
