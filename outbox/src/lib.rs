@@ -68,6 +68,7 @@ pub use {
         enqueue_all,
     },
     handle::{ConnectError, Outbox},
+    handler::Tx,
     migrate::MigrateError,
     run::{Run, run},
     signals::Notifier,

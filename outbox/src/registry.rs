@@ -1,5 +1,7 @@
 //! The handlers of this program: collected at link time, checked at start.
 
+#[cfg(feature = "sql")]
+use std::any::TypeId;
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
@@ -9,7 +11,7 @@ use std::time::Duration;
 use schemars::{Schema, SchemaGenerator};
 
 use crate::event::Event;
-use crate::handler::{Delivery, Failure, Requirements, States};
+use crate::handler::{Delivery, Failure, Requirements, States, TransactionOf};
 use crate::retry::Backoff;
 
 /// The future of one run of a handler.
@@ -97,6 +99,14 @@ impl HandlerDef {
         (self.schema)()
     }
 
+    /// The database of the transaction that its function takes, if it takes one.
+    pub(crate) fn transaction(&self) -> Option<TransactionOf> {
+        let states = States::default();
+        let mut requirements = Requirements::new(&states);
+        (self.requires)(&mut requirements);
+        requirements.lent_transaction()
+    }
+
     /// The path of the handler function.
     pub fn name(&self) -> &'static str {
         self.name
@@ -177,6 +187,20 @@ impl Registry {
         } else {
             Err(RegistryError::NotLinked { event_types: missing.join("`, `") })
         }
+    }
+
+    /// Checks that handlers which take a transaction take one of this database.
+    ///
+    /// # Errors
+    /// [`RegistryError::Unmet`].
+    #[cfg(feature = "sql")]
+    pub(crate) fn check_database(&self, database: TypeId, name: &str) -> Result<(), RegistryError> {
+        let wrong = |def: &HandlerDef| {
+            let of = def.transaction().filter(|of| of.database != database)?;
+            Some(format!("{def} takes a transaction of `{}`, and this worker runs on {name}", of.name))
+        };
+        let needs: Vec<String> = self.handlers.iter().filter_map(wrong).collect();
+        if needs.is_empty() { Ok(()) } else { Err(RegistryError::Unmet { needs: needs.join("\n  ") }) }
     }
 
     fn check_duplicates(&self) -> Result<(), RegistryError> {

@@ -17,6 +17,10 @@ pub(crate) enum Outcome {
     Undecodable { error: String },
     /// The run took longer than its timeout, and its future is gone.
     TimedOut { after: Duration },
+    /// Completed, in a transaction that has committed.
+    Committed,
+    /// The transaction in which it was to complete did not commit, or did and nobody said so.
+    CommitFailed { error: String },
     /// Not run, or dropped at shutdown: given back as it was.
     Released,
     /// Given back, to be looked at again after a while, and not counted.
@@ -62,12 +66,14 @@ pub(crate) fn transition(
 ) -> (Verdict, Option<Settlement>) {
     let (verdict, write) = match outcome {
         Outcome::Lost => return (Verdict::LeaseLost, None),
+        Outcome::Committed => return (Verdict::Completed, None),
         Outcome::Completed => (Verdict::Completed, Write::completed(WriteError::Clear)),
         Outcome::Failed { error, directive } => failed(lease, &error, directive, policy.backoff, random),
         Outcome::Undecodable { error } => (Verdict::DeadLettered, Write::dead_letter(&error)),
         Outcome::TimedOut { after } => {
             failed(lease, &format!("timed out after {}", seconds(after)), None, policy.backoff, random)
         }
+        Outcome::CommitFailed { error } => failed(lease, &error, None, policy.backoff, random),
         Outcome::Released => (Verdict::Released, Write::given_back(None)),
         Outcome::Postponed { delay } => (Verdict::Released, Write::given_back(Some(delay))),
     };

@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use outbox::{
-    Backoff, BatchOptions, Clock, Context, Counts, Event, EventId, EventRecord, HandlerResult, Outbox,
-    Receipt, Registry, State, outbox_handler,
+    Backend, Backoff, BatchOptions, Clock, Context, Counts, Event, EventId, EventRecord, HandlerResult,
+    Outbox, Receipt, Registry, State, Tx, outbox_handler,
 };
 use outbox_tests::harness::Fresh;
 pub use outbox_tests::harness::{Harness, eventually};
 use serde::{Deserialize, Serialize};
+use sqlx::{Postgres, Sqlite};
 
 /// The payload of most cases.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -61,6 +62,57 @@ async fn other(other: Other, ctx: Context, State(script): State<Script>) -> Hand
 #[outbox_handler("test.hasty", timeout = "50ms")]
 async fn hasty(hasty: Hasty, ctx: Context, State(script): State<Script>) -> HandlerResult {
     script.run(hasty.n, ctx).await
+}
+
+/// For handlers that take a transaction: one for each database, since its type names it.
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct SqliteTransfer {
+    n: i64,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct PgTransfer {
+    n: i64,
+}
+
+#[outbox_handler("test.tx_sqlite", timeout = "300ms")]
+async fn tx_sqlite(
+    transfer: SqliteTransfer,
+    ctx: Context,
+    tx: Tx<Sqlite>,
+    State(script): State<TxScript<Sqlite>>,
+) -> HandlerResult {
+    (script.0)(transfer.n, ctx, tx).await
+}
+
+#[outbox_handler("test.tx_postgres", timeout = "300ms")]
+async fn tx_postgres(
+    transfer: PgTransfer,
+    ctx: Context,
+    tx: Tx<Postgres>,
+    State(script): State<TxScript<Postgres>>,
+) -> HandlerResult {
+    (script.0)(transfer.n, ctx, tx).await
+}
+
+type TxAct<DB> =
+    dyn Fn(i64, Context, Tx<DB>) -> Pin<Box<dyn Future<Output = HandlerResult> + Send>> + Send + Sync;
+
+/// What handlers with a transaction do.
+pub struct TxScript<DB: Backend>(Arc<TxAct<DB>>);
+
+impl<DB: Backend> Clone for TxScript<DB> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<DB: Backend> TxScript<DB> {
+    pub fn new<F: Future<Output = HandlerResult> + Send + 'static>(
+        act: impl Fn(i64, Context, Tx<DB>) -> F + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(move |n, ctx, tx| Box::pin(act(n, ctx, tx))))
+    }
 }
 
 /// The values that `test.anything` was given.
@@ -133,6 +185,11 @@ pub fn ms(time: SystemTime) -> i64 {
     i64::try_from(time.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis()).unwrap()
 }
 
+/// Handlers with a transaction of another database cannot run here.
+fn is_for<DB: Harness>(event_type: &str) -> bool {
+    !event_type.starts_with("test.tx_") || event_type == DB::TX_EVENT
+}
+
 impl<DB: Harness> Fixture<DB> {
     pub async fn new(script: Script) -> Self {
         let Fresh { outbox, keep, .. } = DB::fresh().await;
@@ -140,7 +197,8 @@ impl<DB: Harness> Fixture<DB> {
         let seen = Seen::default();
         let outbox = outbox
             .clock(clock.clone())
-            .registry(Registry::linked())
+            .registry(Registry::linked().retain(|def| is_for::<DB>(def.event_type())))
+            .state(TxScript::<DB>::new(|_, _, _| async { Ok(()) }))
             .state(script.clone())
             .state(seen.clone());
         outbox.migrate().await.unwrap();

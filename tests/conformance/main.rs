@@ -9,6 +9,7 @@ mod oneshot;
 mod order;
 mod running;
 mod suite;
+mod tx;
 
 suite::suite!(sqlite, sqlx::Sqlite);
 suite::suite!(postgres, sqlx::Postgres);

@@ -58,6 +58,13 @@ macro_rules! suite {
                 e13_many_are_stored_in_order_and_duplicates_alone_stay_out, e13_a_refused_payload_names_its_place,
                 o04_a_subject_is_under_way_until_its_events_are_over,
             }
+            crate::suite::cases! { $db, tx:
+                p04_writes_and_completion_commit_together_or_not_at_all,
+                p04_follow_ups_belong_to_the_same_transaction, p04_a_lost_lease_rolls_back,
+                p04_a_commit_that_fails_is_a_failure, p04_a_transaction_that_is_kept_is_a_failure,
+                p04_completed_rows_can_go_in_the_same_transaction,
+                p04_what_no_transaction_can_do_is_said_at_start,
+            }
             crate::suite::cases! { $db, order:
                 p01_one_at_a_time_they_run_in_due_order,
                 p01_what_appears_in_front_of_others_that_ran_still_runs, p02_a_backlog_holds_nobody_back,

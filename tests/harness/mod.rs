@@ -33,8 +33,10 @@ pub trait Harness: Backend {
     fn fresh() -> impl Future<Output = Fresh<Self>> + Send;
     /// Runs a statement as somebody's own program would.
     fn sql(pool: &Pool<Self>, statement: String) -> impl Future<Output = u64> + Send;
-    /// The same in a transaction.
-    fn sql_in(tx: &mut Transaction<'static, Self>, statement: String) -> impl Future<Output = ()> + Send;
+    /// The same in somebody's transaction.
+    fn sql_in(connection: &mut Self::Connection, statement: String) -> impl Future<Output = ()> + Send;
+    /// The event whose handler takes a transaction of this database.
+    const TX_EVENT: &str;
     /// Waits until some statement waits for somebody's lock, where single rows are locked.
     fn wait_for_a_waiter(pool: &Pool<Self>) -> impl Future<Output = ()> + Send;
     /// One number.

@@ -3,7 +3,7 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use outbox::{EventId, Outbox};
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Pool, Postgres, Transaction};
 
 use super::{Fresh, Harness, eventually};
@@ -76,9 +76,9 @@ impl Harness for Postgres {
         rows
     }
 
-    async fn sql_in(tx: &mut Transaction<'static, Self>, statement: String) {
-        sqlx::raw_sql("SET LOCAL search_path TO public").execute(&mut **tx).await.unwrap();
-        sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut **tx).await.unwrap();
+    async fn sql_in(connection: &mut PgConnection, statement: String) {
+        sqlx::raw_sql("SET LOCAL search_path TO public").execute(&mut *connection).await.unwrap();
+        sqlx::raw_sql(AssertSqlSafe(statement)).execute(connection).await.unwrap();
     }
 
     async fn wait_for_a_waiter(pool: &Pool<Self>) {
@@ -107,6 +107,7 @@ impl Harness for Postgres {
     const BREAK_SIGNALS: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
                                  WHERE application_name = 'outbox listen' AND datname = current_database()";
     const LOCKS_ROWS: bool = true;
+    const TX_EVENT: &str = "test.tx_postgres";
 
     fn client(url: &str, statement: &str) -> Command {
         let mut psql = Command::new("psql");

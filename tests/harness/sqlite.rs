@@ -2,7 +2,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use outbox::{EventId, Outbox};
-use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqlitePoolOptions};
 use sqlx::{AssertSqlSafe, Pool, Sqlite, Transaction};
 
 use super::{Fresh, Harness};
@@ -23,8 +23,8 @@ impl Harness for Sqlite {
         sqlx::raw_sql(AssertSqlSafe(statement)).execute(pool).await.unwrap().rows_affected()
     }
 
-    async fn sql_in(tx: &mut Transaction<'static, Self>, statement: String) {
-        sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut **tx).await.unwrap();
+    async fn sql_in(connection: &mut SqliteConnection, statement: String) {
+        sqlx::raw_sql(AssertSqlSafe(statement)).execute(connection).await.unwrap();
     }
 
     async fn wait_for_a_waiter(_: &Pool<Self>) {
@@ -46,6 +46,7 @@ impl Harness for Sqlite {
     const MEND_WRITES: &str = "DROP TRIGGER broken";
     const BREAK_SIGNALS: &str = "SELECT 1";
     const LOCKS_ROWS: bool = false;
+    const TX_EVENT: &str = "test.tx_sqlite";
 
     fn client(url: &str, statement: &str) -> Command {
         let mut sqlite = Command::new("sqlite3");

@@ -288,6 +288,53 @@ async fn a_plain_insert_by_the_databases_own_client_is_an_enqueue<DB: Harness>()
     assert_eq!(site.runs(), HashMap::from([(7, 1)]));
 }
 
+async fn a_transaction_is_booked_once_wherever_its_process_dies<DB: Harness>() {
+    const TRANSFERS: i64 = 100;
+    let site = Site::<DB>::new().await;
+    for table in outbox_tests::ledger::TABLES {
+        DB::sql(site.outbox().pool(), table.to_owned()).await;
+    }
+    DB::sql(site.outbox().pool(), "INSERT INTO account (id, cents) VALUES (0, 0), (1, 0), (2, 0)".to_owned())
+        .await;
+    let handlers = format!("test.transfer.{}", DB::SCHEMES[0]);
+    for n in 0..TRANSFERS {
+        let transfer = format!(r#"{{"from":{},"to":{},"cents":{n}}}"#, n % 3, (n + 1) % 3);
+        let id = outbox::EventId::new();
+        let insert = format!(
+            "INSERT INTO outbox_event (id, event_type, max_attempts, payload) \
+             VALUES ('{id}', '{handlers}', 1000, '{transfer}')"
+        );
+        DB::sql(site.outbox().pool(), insert).await;
+    }
+    let mut workers = [site.worker(&handlers, 1_500), site.worker(&handlers, 1_500)];
+    let limit = Instant::now() + Duration::from_secs(180);
+    let mut deaths = 0;
+    while site.count("status = 'completed'").await < TRANSFERS {
+        assert!(Instant::now() < limit, "{}", site.stderr());
+        for worker in &mut workers {
+            if worker.0.try_wait().unwrap().is_some() {
+                deaths += 1;
+                *worker = site.worker(&handlers, 1_500);
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    println!("{deaths} processes died");
+    assert!(deaths > 0, "nothing was tried");
+    drop(workers);
+    let pool = site.outbox().pool();
+    assert_eq!(DB::count(pool, "SELECT count(*) FROM booked").await, TRANSFERS);
+    assert_eq!(DB::count(pool, "SELECT count(DISTINCT event_id) FROM booked").await, TRANSFERS);
+    for account in 0..3 {
+        let expected: i64 = (0..TRANSFERS)
+            .map(|n| i64::from((n + 1) % 3 == account) * n - i64::from(n % 3 == account) * n)
+            .sum();
+        let cents = DB::count(pool, &format!("SELECT cents FROM account WHERE id = {account}")).await;
+        assert_eq!(cents, expected, "account {account}");
+    }
+    assert_eq!(site.count("status <> 'completed'").await, 0);
+}
+
 macro_rules! on {
     ($database:ident, $db:ty: $($case:ident),* $(,)?) => {
         mod $database {
@@ -312,6 +359,7 @@ macro_rules! everything_on {
             programs_with_different_handlers_leave_each_others_events_alone,
             a_worker_that_slept_past_its_lease_comes_back_and_harms_nothing,
             producers_beside_workers_meet_no_error,
+            a_transaction_is_booked_once_wherever_its_process_dies,
             a_worker_that_hardly_polls_hears_of_other_processes,
             a_plain_insert_by_the_databases_own_client_is_an_enqueue,
         }

@@ -252,6 +252,8 @@ pub struct LoopPools<DB: sqlx::Database> {
     pub settle: Pool<DB>,
     /// Heartbeats, from a thread and a runtime of their own.
     pub heartbeat: HeartbeatPool<DB>,
+    /// For transactions that handlers take.
+    pub transactions: Pool<DB>,
 }
 
 /// Where heartbeats get their connection. A connection belongs to the runtime that opened it, so what is not shared

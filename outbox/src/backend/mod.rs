@@ -69,6 +69,8 @@ pub trait Backend: Database + sealed::Sealed {
     const DATABASE: &'static str;
     /// The URL schemes of its connections.
     const SCHEMES: &'static [&'static str];
+    /// Whether an open transaction that writes keeps all others from writing.
+    const WRITES_ALONE: bool;
     /// The tables' history.
     const MIGRATIONS: &'static [Migration];
 
@@ -84,8 +86,8 @@ pub trait Backend: Database + sealed::Sealed {
     /// Begins a transaction that is going to write.
     fn begin(pool: &Pool<Self>) -> impl Answer<Transaction<'static, Self>>;
 
-    /// The worker's own connections, apart from those of the application.
-    fn loop_pools(pool: &Pool<Self>) -> impl Answer<LoopPools<Self>>;
+    /// The worker's own connections, apart from those of the application; `transactions` of them are for handlers.
+    fn loop_pools(pool: &Pool<Self>, transactions: u32) -> impl Answer<LoopPools<Self>>;
 
     /// The version of the tables, 0 where there are none.
     fn schema_version(at: At<'_, Self>, schema: Option<&str>) -> impl Answer<i64>;

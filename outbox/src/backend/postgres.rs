@@ -65,6 +65,7 @@ impl Backend for Postgres {
 
     const DATABASE: &'static str = "PostgreSQL";
     const SCHEMES: &'static [&'static str] = &["postgres", "postgresql"];
+    const WRITES_ALONE: bool = false;
     const MIGRATIONS: &'static [Migration] = &[Migration {
         version: 1,
         name: "0001_outbox.sql",
@@ -88,7 +89,7 @@ impl Backend for Postgres {
         pool.begin().await
     }
 
-    async fn loop_pools(pool: &Pool<Self>) -> Result<LoopPools<Self>> {
+    async fn loop_pools(pool: &Pool<Self>, transactions: u32) -> Result<LoopPools<Self>> {
         // The guards are written for READ COMMITTED, whatever the server's default is.
         // A plan that was cached while the table was empty must not outlive that: every statement of the loop has an
         // index to go by, and with these off the claim has only one way to read its own. As connect options they hold
@@ -101,7 +102,10 @@ impl Backend for Postgres {
         let settles = connect.clone().options(settles);
         // The caller's hooks come along; its sizes do not.
         let options = pool.options().clone().min_connections(0).test_before_acquire(false);
+        // Handlers get what the application's own sessions get, but for what would hurt the outbox's statements.
+        let handlers = pool.connect_options().as_ref().clone().application_name("outbox handler");
         Ok(LoopPools {
+            transactions: options.clone().max_connections(transactions).connect_lazy_with(handlers),
             claim: options.clone().max_connections(1).connect_lazy_with(claims),
             settle: options.clone().max_connections(2).connect_lazy_with(settles),
             heartbeat: HeartbeatPool::Own(

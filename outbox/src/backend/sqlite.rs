@@ -65,6 +65,7 @@ impl Backend for Sqlite {
 
     const DATABASE: &'static str = "SQLite";
     const SCHEMES: &'static [&'static str] = &["sqlite"];
+    const WRITES_ALONE: bool = true;
     const MIGRATIONS: &'static [Migration] = &[Migration {
         version: 1,
         name: "0001_outbox.sql",
@@ -96,11 +97,12 @@ impl Backend for Sqlite {
         pool.begin_with("BEGIN IMMEDIATE").await
     }
 
-    async fn loop_pools(pool: &Pool<Self>) -> Result<LoopPools<Self>> {
+    async fn loop_pools(pool: &Pool<Self>, _transactions: u32) -> Result<LoopPools<Self>> {
         if is_in_memory(pool).await? {
             // In memory: what the caller's pool holds is all there is.
             let heartbeat = HeartbeatPool::Shared(pool.clone());
-            return Ok(LoopPools { claim: pool.clone(), settle: pool.clone(), heartbeat });
+            let transactions = pool.clone();
+            return Ok(LoopPools { claim: pool.clone(), settle: pool.clone(), heartbeat, transactions });
         }
         let connect = pool.connect_options().as_ref().clone();
         let connect = connect.journal_mode(SqliteJournalMode::Wal).busy_timeout(BUSY_TIMEOUT);
@@ -108,8 +110,9 @@ impl Backend for Sqlite {
         let options = pool.options().clone().min_connections(0).test_before_acquire(false);
         // One writer: two would only wait for each other, by polling.
         let writer = options.clone().max_connections(1).connect_lazy_with(connect.clone());
+        let transactions = options.clone().max_connections(1).connect_lazy_with(connect.clone());
         let heartbeat = HeartbeatPool::Own(options.max_connections(1), connect);
-        Ok(LoopPools { claim: writer.clone(), settle: writer, heartbeat })
+        Ok(LoopPools { claim: writer.clone(), settle: writer, heartbeat, transactions })
     }
 
     async fn schema_version(at: At<'_, Self>, schema: Option<&str>) -> Result<i64> {

@@ -51,11 +51,25 @@ pub struct Delivery {
     payload: String,
     context: Context,
     states: States,
+    /// What is lent to this one run.
+    lent: Option<Box<dyn Any + Send>>,
 }
 
 impl Delivery {
     pub(crate) fn new(payload: String, context: Context, states: States) -> Self {
-        Self { payload, context, states }
+        Self { payload, context, states, lent: None }
+    }
+
+    /// Lends something to this run.
+    #[cfg(feature = "sql")]
+    pub(crate) fn lend(&mut self, lent: impl Any + Send) {
+        self.lent = Some(Box::new(lent));
+    }
+
+    /// Takes what was lent, if it is of that type.
+    #[cfg(feature = "sql")]
+    pub(crate) fn take_lent<T: 'static>(&mut self) -> Option<T> {
+        self.lent.take()?.downcast().ok().map(|lent| *lent)
     }
 
     /// The event's context.
@@ -187,11 +201,19 @@ impl std::fmt::Debug for States {
 pub struct Requirements<'a> {
     states: &'a States,
     missing: Vec<String>,
+    transaction: Option<TransactionOf>,
+}
+
+/// The database of the transaction that a handler takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TransactionOf {
+    pub(crate) database: TypeId,
+    pub(crate) name: &'static str,
 }
 
 impl<'a> Requirements<'a> {
     pub(crate) fn new(states: &'a States) -> Self {
-        Self { states, missing: Vec::new() }
+        Self { states, missing: Vec::new(), transaction: None }
     }
 
     /// Needs a `State<T>`.
@@ -199,6 +221,18 @@ impl<'a> Requirements<'a> {
         if !self.states.contains::<T>() {
             self.missing(missing_state(type_name::<T>()));
         }
+    }
+
+    /// Needs a transaction of this database, lent for each run.
+    #[cfg(feature = "sql")]
+    pub(crate) fn transaction<DB: 'static>(&mut self, name: &'static str) {
+        if self.transaction.replace(TransactionOf { database: TypeId::of::<DB>(), name }).is_some() {
+            self.missing("takes `Tx` twice, and an event completes in one transaction: take it once");
+        }
+    }
+
+    pub(crate) fn lent_transaction(&self) -> Option<TransactionOf> {
+        self.transaction
     }
 
     /// Says that something is missing, in a sentence that says what to do.

@@ -3,6 +3,8 @@
 mod context;
 mod error;
 mod extract;
+#[cfg(feature = "sql")]
+mod tx;
 
 #[cfg(feature = "sql")]
 pub(crate) use context::{Cancellation, ContextInner, Stop};
@@ -10,5 +12,10 @@ pub use context::{Context, Headers};
 #[cfg(feature = "sql")]
 pub(crate) use error::{Directive, MAX_ERROR_BYTES, directive_of, error_text, scrub};
 pub use error::{HandlerError, HandlerResult, IntoHandlerResult, ResultExt};
+pub(crate) use extract::TransactionOf;
 pub use extract::{Delivery, ExtractError, FromDelivery, Requirements, State, States};
 pub use extract::{Failure, decode_payload, finish};
+#[cfg(feature = "sql")]
+pub(crate) use tx::Home;
+#[cfg(feature = "sql")]
+pub use tx::Tx;

@@ -13,6 +13,7 @@ use tracing::Instrument;
 
 use super::hands::Start;
 use super::session::{Finished, Session};
+use super::transact;
 use crate::backend::Backend;
 use crate::backend::data::{Claimed, from_ms};
 use crate::handler::{
@@ -23,7 +24,7 @@ use crate::transition::{Lease, Outcome};
 
 /// Runs one event to its outcome, and hands that on.
 pub(super) async fn execute<DB: Backend>(session: Arc<Session<DB>>, start: Start) {
-    let Start { lane, def, timeout, claimed, stop } = start;
+    let Start { lane, def, timeout, takes_tx, claimed, stop } = start;
     let report = Report::new(&session, lane, &claimed);
     if session.rests(lane) {
         report.done(Outcome::Released);
@@ -35,8 +36,22 @@ pub(super) async fn execute<DB: Backend>(session: Arc<Session<DB>>, start: Start
         event_id = %claimed.id,
         attempt = claimed.attempts + 1,
     );
-    let delivery = deliver(claimed, &stop, session.states());
-    let outcome = run((def.run)(delivery), timeout, &stop).instrument(span).await;
+    let lease = lease_of(&claimed);
+    let mut delivery = deliver(claimed, &stop, session.states());
+    let outcome = async {
+        if !takes_tx {
+            return run((def.run)(delivery), timeout, &stop).await;
+        }
+        // It begins before the timeout does.
+        let (tx, home) = match transact::lend(&session).await {
+            Ok(lent) => lent,
+            Err(outcome) => return outcome,
+        };
+        delivery.lend(tx);
+        let outcome = run((def.run)(delivery), timeout, &stop).await;
+        transact::conclude(&session, lease, session.policy(lane), outcome, home).await
+    };
+    let outcome = outcome.instrument(span).await;
     report.done(outcome);
 }
 

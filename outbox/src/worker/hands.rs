@@ -35,6 +35,7 @@ struct Lane {
     def: HandlerDef,
     concurrency: usize,
     timeout: Duration,
+    takes_tx: bool,
     running: usize,
     queue: VecDeque<(Claimed, Instant)>,
     /// The mean time of a run in seconds, once there is one.
@@ -68,6 +69,9 @@ pub(super) struct Hands {
     held: HashMap<i64, Held>,
     concurrency: usize,
     running: usize,
+    /// How many handlers with a transaction may run, and how many do.
+    tx_connections: usize,
+    running_tx: usize,
     queued: usize,
     suspects: usize,
     /// Where dealing and claiming begin; moves on, so that no lane is always first.
@@ -100,6 +104,7 @@ pub(super) struct Start {
     pub(super) lane: usize,
     pub(super) def: HandlerDef,
     pub(super) timeout: Duration,
+    pub(super) takes_tx: bool,
     pub(super) claimed: Claimed,
     pub(super) stop: watch::Sender<Stop>,
 }
@@ -129,8 +134,9 @@ impl Hands {
             .iter()
             .map(|def| Lane {
                 def: def.clone(),
-                concurrency: def.concurrency.map_or(concurrency, |limit| concurrency.min(limit as usize)),
+                concurrency: concurrency_of(def, options),
                 timeout: options.timeout_of(def),
+                takes_tx: def.transaction().is_some(),
                 running: 0,
                 queue: VecDeque::new(),
                 mean: None,
@@ -148,6 +154,8 @@ impl Hands {
             held: HashMap::new(),
             concurrency,
             running: 0,
+            tx_connections: options.tx_connections as usize,
+            running_tx: 0,
             queued: 0,
             suspects: 0,
             turn: 0,
@@ -277,7 +285,10 @@ impl Hands {
             return None;
         }
         let count = self.lanes.len();
-        let free = |lane: &Lane| !lane.queue.is_empty() && lane.running < lane.concurrency;
+        let tx_is_free = self.running_tx < self.tx_connections;
+        let free = |lane: &Lane| {
+            !lane.queue.is_empty() && lane.running < lane.concurrency && (tx_is_free || !lane.takes_tx)
+        };
         let index =
             (0..count).map(|index| (index + self.turn) % count).find(|index| free(&self.lanes[*index]))?;
         self.turn = (index + 1) % count;
@@ -288,10 +299,12 @@ impl Hands {
         held.running = true;
         lane.running += 1;
         self.running += 1;
+        self.running_tx += usize::from(lane.takes_tx);
         Some(Start {
             lane: index,
             def: lane.def.clone(),
             timeout: lane.timeout,
+            takes_tx: lane.takes_tx,
             claimed,
             stop: held.stop.clone(),
         })
@@ -303,6 +316,7 @@ impl Hands {
         self.running -= 1;
         let lane = &mut self.lanes[lane];
         lane.running -= 1;
+        self.running_tx -= usize::from(lane.takes_tx);
         let took = took.as_secs_f64();
         lane.mean = Some(lane.mean.map_or(took, |mean| mean + WEIGHT * (took - mean)));
         if let Some(held) = self.held.get_mut(&seq) {
@@ -409,6 +423,11 @@ impl Hands {
     pub(super) fn len(&self) -> usize {
         self.held.len()
     }
+}
+
+fn concurrency_of(def: &HandlerDef, options: &Options) -> usize {
+    let own = def.concurrency.map_or(options.concurrency, |limit| options.concurrency.min(limit as usize));
+    if def.transaction().is_some() { own.min(options.tx_connections as usize) } else { own }
 }
 
 impl Lane {

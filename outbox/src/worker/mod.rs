@@ -16,7 +16,9 @@ mod session;
 mod settle;
 mod sweep;
 mod tally;
+mod transact;
 
+use std::any::TypeId;
 use std::future::Future;
 use std::time::Duration;
 
@@ -95,7 +97,9 @@ impl<DB: Backend> Worker<DB> {
 
     async fn start(self, stop: CancellationToken) -> Result<JoinHandle<Result<Counts, RunError>>, RunError> {
         let Self { outbox, options } = self;
+        let options = options.on::<DB>();
         outbox.registry.check(&outbox.states, &options.expected)?;
+        outbox.registry.check_database(TypeId::of::<DB>(), DB::DATABASE)?;
         options.check(&outbox.registry)?;
         migrate::check(&outbox.store).await?;
         let life = life::Life::begin(&outbox, options).await?;

@@ -1,5 +1,6 @@
 //! One-shot calls, for cron, serverless and "right after commit": a worker's life in small.
 
+use std::any::TypeId;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -127,8 +128,9 @@ impl<DB: Backend> Outbox<DB> {
 
     /// What a worker of one call is like, once the handlers are found to be right.
     fn one_shot_options(&self) -> Result<Options, RunError> {
-        let options = Options::for_one_shot(&self.registry);
+        let options = Options::for_one_shot(&self.registry).on::<DB>();
         self.registry.check(&self.states, &options.expected)?;
+        self.registry.check_database(TypeId::of::<DB>(), DB::DATABASE)?;
         options.check(&self.registry)?;
         Ok(options)
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::hands::PREFETCH_WAIT;
 use super::{DEFAULT_TIMEOUT, RunError};
+use crate::backend::Backend;
 use crate::registry::{HandlerDef, Registry};
 
 /// What becomes of completed events. Dead letters always stay until somebody requeues, discards or prunes them.
@@ -31,6 +32,9 @@ impl Default for Retention {
     }
 }
 
+/// The timeout of handlers that name none and keep all others from writing: shorter than producers wait for the lock.
+const TIMEOUT_ALONE: Duration = Duration::from_secs(5);
+
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) concurrency: usize,
@@ -40,6 +44,9 @@ pub(crate) struct Options {
     pub(crate) lease: Duration,
     pub(crate) stuck_after: Duration,
     pub(crate) grace: Duration,
+    pub(crate) tx_connections: u32,
+    /// Where an open transaction keeps all others from writing.
+    writes_alone: bool,
     pub(crate) retention: Retention,
     pub(crate) unknown_after: Option<Duration>,
     pub(crate) expected: Vec<String>,
@@ -57,6 +64,8 @@ impl Default for Options {
             lease: Duration::from_secs(60),
             stuck_after: Duration::from_secs(600),
             grace: Duration::from_secs(25),
+            tx_connections: 8,
+            writes_alone: false,
             retention: Retention::default(),
             unknown_after: None,
             expected: Vec::new(),
@@ -79,9 +88,23 @@ impl Options {
         registry.handlers().iter().map(|def| self.timeout_of(def)).max().unwrap_or(self.timeout)
     }
 
+    /// What this database makes of them.
+    pub(super) fn on<DB: Backend>(mut self) -> Self {
+        self.writes_alone = DB::WRITES_ALONE;
+        if DB::WRITES_ALONE {
+            self.tx_connections = self.tx_connections.min(1);
+        }
+        self
+    }
+
     /// How long a run of this handler may take.
     pub(super) fn timeout_of(&self, def: &HandlerDef) -> Duration {
-        def.timeout.unwrap_or(self.timeout)
+        let otherwise = if self.writes_alone && def.transaction().is_some() {
+            self.timeout.min(TIMEOUT_ALONE)
+        } else {
+            self.timeout
+        };
+        def.timeout.unwrap_or(otherwise)
     }
 
     pub(super) fn check(&self, registry: &Registry) -> Result<(), RunError> {
@@ -105,8 +128,24 @@ impl Options {
         if self.unknown_after.is_some_and(|after| after.is_zero() || after > MAX_UNKNOWN) {
             return refuse("unknown_after", "must be above 0 and at most 90 days".to_owned());
         }
+        if self.tx_connections == 0 {
+            return refuse(
+                "tx_connections",
+                "is 0, which runs no handler with a transaction: use 1 or more".to_owned(),
+            );
+        }
         for def in registry.handlers() {
             let timeout = self.timeout_of(def);
+            if self.writes_alone && def.transaction().is_some() && timeout > self.lease / 2 {
+                return refuse(
+                    "timeout",
+                    format!(
+                        "of handler {def} is {timeout:?}; while its transaction is open nobody else writes to this \
+                         database, not even this worker's heartbeat: at most half the lease, {:?}",
+                        self.lease / 2
+                    ),
+                );
+            }
             let needed = PREFETCH_WAIT + timeout + self.grace;
             if self.stuck_after <= needed {
                 return refuse(
@@ -129,6 +168,13 @@ macro_rules! builder_methods {
         /// How many handlers run at once in this worker, 64 by default; a handler's own limit holds beside it.
         pub fn concurrency(mut self, handlers: usize) -> Self {
             self.options.concurrency = handlers;
+            self
+        }
+
+        /// How many handlers that take a [`Tx`]($crate::Tx) run at once, each on a connection of its own; 8 by default,
+        /// never more than one on SQLite.
+        pub fn tx_connections(mut self, connections: u32) -> Self {
+            self.options.tx_connections = connections;
             self
         }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use sqlx::Pool;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -17,7 +18,7 @@ use crate::backend::{At, Backend};
 use crate::handle::Outbox;
 use crate::handler::{States, Stop};
 use crate::store::Store;
-use crate::transition::{Lease, Outcome};
+use crate::transition::{Lease, Outcome, Policy};
 
 /// A run that has ended, on its way to being written.
 #[derive(Debug)]
@@ -37,16 +38,19 @@ pub(super) struct Setup<DB: Backend> {
     /// The tables through the connection that does everything else.
     pub(super) store: Store<DB>,
     pub(super) heartbeat: HeartbeatPool<DB>,
+    /// For transactions that handlers take.
+    pub(super) transactions: Pool<DB>,
     pub(super) tally: Tally,
 }
 
 impl<DB: Backend> Setup<DB> {
     pub(super) async fn new(outbox: &Outbox<DB>, options: Options) -> Result<Arc<Self>, sqlx::Error> {
-        let pools = DB::loop_pools(&outbox.store.pool).await?;
+        let pools = DB::loop_pools(&outbox.store.pool, options.tx_connections).await?;
         Ok(Arc::new(Self {
             claims: outbox.store.through(pools.claim),
             store: outbox.store.through(pools.settle),
             heartbeat: pools.heartbeat,
+            transactions: pools.transactions,
             outbox: outbox.clone(),
             options,
             tally: Tally::default(),
@@ -130,6 +134,14 @@ impl<DB: Backend> Session<DB> {
 
     pub(super) fn states(&self) -> States {
         self.setup.outbox.states.clone()
+    }
+
+    /// What is decided beforehand about the outcomes of a handler.
+    pub(super) fn policy(&self, lane: usize) -> Policy {
+        Policy {
+            backoff: self.setup.outbox.registry.handlers()[lane].backoff,
+            delete_completed: self.setup.options.retention.deletes_at_once(),
+        }
     }
 
     pub(super) fn rests(&self, lane: usize) -> bool {

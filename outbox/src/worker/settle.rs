@@ -10,7 +10,7 @@ use super::session::{Finished, Session};
 use crate::backend::Backend;
 use crate::backend::data::{FoundRow, Settlement, Status};
 use crate::retry_pause::RetryPause;
-use crate::transition::{Outcome, Policy, Verdict, transition};
+use crate::transition::{Outcome, Verdict, transition};
 
 /// How many outcomes one statement writes at most.
 const SETTLE_BATCH: usize = 1000;
@@ -48,24 +48,23 @@ struct Write {
     settlement: Settlement,
     verdict: Verdict,
     timed_out: bool,
+    /// A transaction in which the event was to complete may have committed.
+    in_doubt: bool,
     lane: usize,
 }
 
 fn decide<DB: Backend>(session: &Session<DB>, batch: &mut Vec<Finished>) -> Vec<Write> {
-    let handlers = session.setup.outbox.registry.handlers();
     let mut writes = Vec::with_capacity(batch.len());
     for Finished { lane, lease, outcome } in batch.drain(..) {
         let timed_out = matches!(outcome, Outcome::TimedOut { .. });
-        let policy = Policy {
-            backoff: handlers[lane].backoff,
-            delete_completed: session.setup.options.retention.deletes_at_once(),
-        };
+        let in_doubt = matches!(outcome, Outcome::CommitFailed { .. });
+        let policy = session.policy(lane);
         let (verdict, settlement) = transition(lease, outcome, policy, fastrand::f64());
         match settlement {
-            Some(settlement) => writes.push(Write { settlement, verdict, timed_out, lane }),
+            Some(settlement) => writes.push(Write { settlement, verdict, timed_out, in_doubt, lane }),
             None => {
                 session.setup.tally.add(verdict, timed_out);
-                session.hands().settled(lease.seq, lease.fence, false);
+                session.hands().settled(lease.seq, lease.fence, verdict == Verdict::Completed);
             }
         }
     }
@@ -149,14 +148,20 @@ async fn write_once<DB: Backend>(
 fn judge(write: &Write, found: Option<&FoundRow>, worker: &str, answer_lost: bool) -> Option<Verdict> {
     let Some(row) = found else {
         // Deleted: by our own earlier write, if its answer was lost, else by somebody else.
-        let ours = answer_lost && write.settlement.delete;
-        return Some(if ours { write.verdict } else { Verdict::LeaseLost });
+        return Some(match write {
+            Write { in_doubt: true, .. } => Verdict::Completed,
+            Write { settlement, verdict, .. } if answer_lost && settlement.delete => *verdict,
+            Write { .. } => Verdict::LeaseLost,
+        });
     };
     if row.fence != write.settlement.fence {
         return Some(Verdict::LeaseLost);
     }
     if row.owner.as_deref() == Some(worker) && row.status == Status::Processing {
         return None;
+    }
+    if write.in_doubt && row.status == Status::Completed {
+        return Some(Verdict::Completed);
     }
     // Nobody has claimed it since; what it is now is what our own earlier write made it, or somebody's edit.
     let ours = answer_lost && row.owner.is_none() && row.status == write.settlement.status;
@@ -204,7 +209,7 @@ mod tests {
             error: WriteError::Clear,
             delete,
         };
-        Write { settlement, verdict: Verdict::Completed, timed_out: false, lane: 0 }
+        Write { settlement, verdict: Verdict::Completed, timed_out: false, in_doubt: false, lane: 0 }
     }
 
     fn row(fence: i64, status: Status, owner: Option<&str>) -> FoundRow {
@@ -219,6 +224,16 @@ mod tests {
         assert_eq!(judge(&completed, Some(&found), "me", false), Some(Verdict::LeaseLost));
         assert_eq!(judge(&write(Status::Completed, true), None, "me", true), Some(Verdict::Completed));
         assert_eq!(judge(&write(Status::Completed, true), None, "me", false), Some(Verdict::LeaseLost));
+    }
+
+    #[test]
+    fn a_transaction_that_committed_unheard_is_a_success() {
+        let failure = Write { in_doubt: true, verdict: Verdict::Retried, ..write(Status::Pending, false) };
+        let completed = row(5, Status::Completed, None);
+        assert_eq!(judge(&failure, Some(&completed), "me", false), Some(Verdict::Completed));
+        assert_eq!(judge(&failure, None, "me", false), Some(Verdict::Completed), "where it is deleted");
+        let newer = row(6, Status::Completed, None);
+        assert_eq!(judge(&failure, Some(&newer), "me", false), Some(Verdict::LeaseLost));
     }
 
     #[test]
