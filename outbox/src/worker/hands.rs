@@ -76,8 +76,7 @@ pub(super) struct Hands {
     suspects: usize,
     /// Where dealing and claiming begin; moves on, so that no lane is always first.
     turn: usize,
-    /// `None`: every claim is one.
-    sweep: Option<Sweep>,
+    sweep: Sweep,
     /// Ordering keys of which an event has ended here since the last claim.
     ended_keys: Vec<String>,
     /// How many events with an ordering key the last claim brought.
@@ -91,7 +90,7 @@ pub(super) struct Request {
     pub(super) kinds: Vec<Kind<'static>>,
     /// Where each belongs.
     lanes: Vec<usize>,
-    sweeps: bool,
+    pub(super) sweeps: bool,
     pub(super) limit: usize,
     pub(super) suspects: usize,
     pub(super) ended_keys: Vec<String>,
@@ -159,7 +158,7 @@ impl Hands {
             queued: 0,
             suspects: 0,
             turn: 0,
-            sweep: options.passes_over_the_claimed.then(Sweep::due_at_once),
+            sweep: Sweep::due_at_once(),
             ended_keys: Vec::new(),
             keyed_came: 0,
         }
@@ -179,7 +178,7 @@ impl Hands {
         self.turn = (self.turn + 1) % self.lanes.len();
         let order = (0..self.lanes.len()).map(|index| (index + self.turn) % self.lanes.len());
         let lanes: Vec<usize> = order.filter(|index| self.room(*index, now) > 0).collect();
-        let sweeps = self.sweep.as_ref().is_none_or(|sweep| sweep.is_due(now));
+        let sweeps = self.sweep.is_due(now);
         let kind = |index: &usize| {
             let lane = &self.lanes[*index];
             Kind {
@@ -228,6 +227,11 @@ impl Hands {
         (self.concurrency + prefetch.min(MAX_QUEUED)).saturating_sub(self.running + self.queued)
     }
 
+    /// The next claim is to be a sweep.
+    pub(super) fn sweep_next(&mut self) {
+        self.sweep = Sweep::due_at_once();
+    }
+
     /// Notes which types a claim left empty, and how far it came.
     pub(super) fn note_claim(&mut self, request: &Request, claimed: &[Claimed], sent: Instant, now: Instant) {
         let mut got = vec![(0usize, None, None); self.lanes.len()];
@@ -255,8 +259,8 @@ impl Hands {
             let goes_back = request.sweeps && !lane.dry && keyed.is_some();
             lane.keyed_mark = if goes_back { keyed } else { lane.keyed_mark.max(keyed) };
         }
-        if let Some(sweep) = self.sweep.as_mut().filter(|_| request.sweeps) {
-            sweep.ended(now, now.saturating_duration_since(sent));
+        if request.sweeps {
+            self.sweep.ended(now, now.saturating_duration_since(sent));
         }
     }
 

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
+use super::poll::{self, Look};
 use super::session::{Finished, Session, Setup};
-use super::{Counts, Options, RunError, heartbeat, poll, reap, settle};
+use super::{Counts, Options, RunError, heartbeat, reap, settle};
 use crate::backend::Backend;
 use crate::backend::data::{Claimed, Status};
 use crate::event::EventId;
@@ -230,8 +231,10 @@ impl<DB: Backend> OneShot<DB> {
             // Asked before the claim: what ends meanwhile may have enqueued what comes next, or held back a suspect.
             let busy = self.session.hands().len() > 0;
             match poll::claim_once(&self.session, true, left).await? {
-                Some(claimed) if claimed > 0 => left -= claimed,
+                Some(Look { came: came @ 1.., .. }) => left -= came,
                 _ if busy => self.session.wait_for_progress().await,
+                // Nothing more where the last claim ended; the call ends only after a look at everything.
+                Some(Look { swept: false, .. }) => self.session.hands().sweep_next(),
                 _ => break,
             }
         }

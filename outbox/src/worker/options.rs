@@ -50,8 +50,6 @@ pub(crate) struct Options {
     pub(crate) retention: Retention,
     pub(crate) unknown_after: Option<Duration>,
     pub(crate) expected: Vec<String>,
-    /// Whether claims begin behind what earlier ones took, see `sweep`.
-    pub(super) passes_over_the_claimed: bool,
 }
 
 impl Default for Options {
@@ -69,16 +67,14 @@ impl Default for Options {
             retention: Retention::default(),
             unknown_after: None,
             expected: Vec::new(),
-            passes_over_the_claimed: true,
         }
     }
 }
 
 impl Options {
-    /// For one-shot calls, which set nothing: a stuck threshold that suits the longest handler, and nothing that is
-    /// left for a later look.
+    /// For one-shot calls, which set nothing: a stuck threshold that suits the longest handler.
     pub(super) fn for_one_shot(registry: &Registry) -> Self {
-        let mut options = Self { passes_over_the_claimed: false, ..Self::default() };
+        let mut options = Self::default();
         let needed = PREFETCH_WAIT + options.longest_timeout(registry) + options.grace;
         options.stuck_after = options.stuck_after.max(needed.saturating_mul(2));
         options

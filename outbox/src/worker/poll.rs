@@ -24,9 +24,9 @@ pub(super) async fn serve<DB: Backend>(session: Arc<Session<DB>>) {
     while !session.draining.is_cancelled() && !session.over.is_cancelled() {
         session.take_back(false);
         match claim_once(&session, look_again, usize::MAX).await {
-            Ok(Some(claimed)) => {
+            Ok(Some(look)) => {
                 pause.reset();
-                pace.looked(claimed > 0);
+                pace.looked(look.came > 0);
                 look_again = false;
                 continue;
             }
@@ -52,12 +52,21 @@ pub(super) async fn serve<DB: Backend>(session: Arc<Session<DB>>) {
     }
 }
 
-/// One claim, of at most `most` events, if there is room for any and reason to look; how many came.
+/// What a claim came to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Look {
+    /// How many events came.
+    pub(super) came: usize,
+    /// Whether it looked at everything.
+    pub(super) swept: bool,
+}
+
+/// One claim, of at most `most` events, if there is room for any and reason to look.
 pub(super) async fn claim_once<DB: Backend>(
     session: &Arc<Session<DB>>,
     look_again: bool,
     most: usize,
-) -> Result<Option<usize>, sqlx::Error> {
+) -> Result<Option<Look>, sqlx::Error> {
     if session.is_stalled() {
         return Ok(None);
     }
@@ -79,9 +88,9 @@ pub(super) async fn claim_once<DB: Backend>(
     // A statement's answer promises no order.
     claimed.sort_unstable_by_key(Claimed::position);
     session.hands().note_claim(&request, &claimed, sent, Instant::now());
-    let number = claimed.len();
+    let look = Look { came: claimed.len(), swept: request.sweeps };
     session.take_in(claimed);
-    Ok(Some(number))
+    Ok(Some(look))
 }
 
 /// After a claim that failed: it may have been carried out all the same, and only its answer was lost. What this
