@@ -3,9 +3,11 @@
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
-use syn::parse::{ParseStream, Parser};
-use syn::{LitStr, Path, Token};
+use syn::parse::{ParseBuffer, ParseStream, Parser};
+use syn::token::Paren;
+use syn::{LitStr, Path, Token, parenthesized};
 
+use crate::upcasts::Upcasts;
 use crate::value;
 
 /// Which of the two attributes the arguments are of.
@@ -21,14 +23,19 @@ pub(crate) struct Args {
     pub(crate) name: Option<LitStr>,
     pub(crate) max_attempts: Option<u32>,
     pub(crate) version: Option<u32>,
+    pub(crate) aliases: Vec<LitStr>,
+    pub(crate) upcasts: Option<Upcasts>,
     pub(crate) timeout_ms: Option<u64>,
     pub(crate) concurrency: Option<u32>,
     pub(crate) backoff: Option<TokenStream>,
+    pub(crate) unregistered: bool,
     krate: Option<Path>,
 }
 
-const HANDLER_OPTIONS: &[&str] = &["max_attempts", "version", "timeout", "concurrency", "backoff", "crate"];
-const EVENT_OPTIONS: &[&str] = &["max_attempts", "version", "crate"];
+/// What is said of the event, not of its handler.
+const EVENT_OPTIONS: &[&str] = &["max_attempts", "version", "upcast", "aliases"];
+const HANDLER_OPTIONS: &[&str] = &["timeout", "concurrency", "backoff", "register"];
+const COMMON_OPTIONS: &[&str] = &["crate"];
 
 impl Args {
     pub(crate) fn parse(tokens: TokenStream, of: Of) -> syn::Result<Self> {
@@ -56,7 +63,6 @@ impl Args {
             refuse_bare_name(&input.fork(), of)?;
         }
         let mut seen: Vec<Ident> = Vec::new();
-        let mut constants_without_name = None;
         while !input.is_empty() {
             if !input.peek(Ident::peek_any) {
                 return Err(input.error(not_an_option(of, args.name.is_some())));
@@ -69,22 +75,11 @@ impl Args {
                 ));
             }
             args.parse_option(&option, input, of)?;
-            if (option == "max_attempts" || option == "version") && args.name.is_none() {
-                constants_without_name.get_or_insert(option.clone());
-            }
             seen.push(option);
             comma_or_end(input)?;
         }
-        match constants_without_name {
-            Some(option) if of == Of::Handler => {
-                let message = format!(
-                    "`{option}` belongs to the event: write it in `#[event(\"…\", {option} = …)]` on the payload type, or \
-                     name the event here, `#[outbox_handler(\"billing.invoice\", {option} = …)]`"
-                );
-                Err(syn::Error::new(option.span(), message))
-            }
-            _ => Ok(args),
-        }
+        args.check(&seen, of)?;
+        Ok(args)
     }
 
     fn parse_option(&mut self, option: &Ident, input: ParseStream<'_>, of: Of) -> syn::Result<()> {
@@ -94,6 +89,19 @@ impl Args {
             let message =
                 format!("there is no option `{option}`; the options are `{}`", options.join("`, `"));
             return Err(syn::Error::new(option.span(), message));
+        }
+        match name.as_str() {
+            "upcast" => {
+                self.upcasts =
+                    Some(list(option, input, "1 => from_v1").and_then(|list| list.call(Upcasts::parse))?);
+                return Ok(());
+            }
+            "aliases" => {
+                let list = list(option, input, "\"billing.invoice_created\"")?;
+                self.aliases = value::event_names(&list, option)?;
+                return Ok(());
+            }
+            _ => {}
         }
         if !input.peek(Token![=]) {
             return Err(syn::Error::new(
@@ -108,19 +116,44 @@ impl Args {
             "concurrency" => self.concurrency = Some(value::count(input, option)?),
             "timeout" => self.timeout_ms = Some(value::duration_ms(input, option)?),
             "backoff" => self.backoff = Some(expression(input, option)?),
+            "register" => self.unregistered = !value::truth(input, option)?,
             _ => self.krate = Some(input.call(Path::parse_mod_style)?),
         }
         Ok(())
     }
+
+    /// What options have to do with each other.
+    fn check(&self, given: &[Ident], of: Of) -> syn::Result<()> {
+        let of_the_event = given.iter().find(|option| EVENT_OPTIONS.contains(&option.to_string().as_str()));
+        if let (Of::Handler, None, Some(option)) = (of, &self.name, of_the_event) {
+            let form = written(option);
+            let message = format!(
+                "`{option}` belongs to the event: write it in `#[event(\"…\", {form})]` on the payload type, or \
+                 name the event here, `#[outbox_handler(\"billing.invoice\", {form})]`"
+            );
+            return Err(syn::Error::new(option.span(), message));
+        }
+        if let Some(name) = &self.name {
+            value::check_aliases(name, &self.aliases)?;
+        }
+        self.upcasts.as_ref().map_or(Ok(()), |upcasts| upcasts.check(self.version))
+    }
 }
 
-fn options_of(of: Of) -> &'static [&'static str] {
-    if of == Of::Handler { HANDLER_OPTIONS } else { EVENT_OPTIONS }
+fn options_of(of: Of) -> Vec<&'static str> {
+    let of_the_handler = if of == Of::Handler { HANDLER_OPTIONS } else { &[] };
+    [EVENT_OPTIONS, of_the_handler, COMMON_OPTIONS].concat()
 }
 
-/// A name without its quotes: what begins with a word, and is neither an option nor half of one.
+/// How an option is written.
+fn written(option: &Ident) -> String {
+    let is_list = option == "upcast" || option == "aliases";
+    if is_list { format!("{option}(…)") } else { format!("{option} = …") }
+}
+
+/// A name without its quotes: what begins with a word, and is neither an option nor the beginning of one.
 fn refuse_bare_name(ahead: ParseStream<'_>, of: Of) -> syn::Result<()> {
-    let is_word = ahead.peek(Ident::peek_any) && !ahead.peek2(Token![=]);
+    let is_word = ahead.peek(Ident::peek_any) && !ahead.peek2(Token![=]) && !ahead.peek2(Paren);
     let is_segment = ahead.peek2(Token![.]);
     let argument = up_to_comma(ahead)?;
     let text = argument.to_string();
@@ -149,6 +182,21 @@ fn comma_or_end(input: ParseStream<'_>) -> syn::Result<()> {
         return input.parse::<Token![,]>().map(drop);
     }
     Err(input.error("a comma stands between the arguments"))
+}
+
+/// What stands in the parentheses of an option that takes a list.
+fn list<'i>(option: &Ident, input: ParseStream<'i>, example: &str) -> syn::Result<ParseBuffer<'i>> {
+    if !input.peek(Paren) {
+        let message = format!("the option `{option}` takes a list: `{option}({example})`");
+        return Err(syn::Error::new(option.span(), message));
+    }
+    let content;
+    parenthesized!(content in input);
+    if content.is_empty() {
+        let message = format!("the list is empty; write `{option}({example})`, or remove `{option}`");
+        return Err(syn::Error::new(option.span(), message));
+    }
+    Ok(content)
 }
 
 /// Any expression without a comma of its own. The compiler itself parses it.

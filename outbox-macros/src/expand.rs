@@ -23,12 +23,47 @@ pub(crate) fn handler(arguments: TokenStream, item: TokenStream) -> TokenStream 
 
 fn registration(args: &Args, signature: &Signature) -> TokenStream {
     let krate = args.krate();
-    let Signature { cfgs, name, payload, extractors, .. } = signature;
+    let Signature { cfgs, visibility, name, payload, .. } = signature;
     let event = args
         .name
         .as_ref()
         .map(|event_type| event_impl(args, &quote!(#payload), &event_type.to_token_stream()));
     let event = event.map(|tokens| quote!(#(#cfgs)* #tokens));
+    let definition = definition(args, signature);
+    let submission = (!args.unregistered).then(|| {
+        quote! {
+            #krate::private::inventory::submit! { <#name as #krate::private::Handler>::DEF }
+        }
+    });
+    // A type of the function's own name, beside which it can stand: it goes wherever the function is imported, and is
+    // how `handler!` finds the definition.
+    quote! {
+        #event
+        #(#cfgs)*
+        #[doc(hidden)]
+        #[allow(
+            dead_code,
+            missing_copy_implementations,
+            missing_debug_implementations,
+            non_camel_case_types,
+            unreachable_pub
+        )]
+        #visibility struct #name {}
+        #(#cfgs)*
+        #[allow(deprecated)]
+        const _: () = {
+            #[automatically_derived]
+            impl #krate::private::Handler for #name {
+                const DEF: #krate::private::HandlerDef = #definition;
+            }
+            #submission
+        };
+    }
+}
+
+fn definition(args: &Args, signature: &Signature) -> TokenStream {
+    let krate = args.krate();
+    let Signature { name, payload, extractors, .. } = signature;
     let run = run(args, signature);
     let options = options(args);
     let needs = needs(&krate, extractors);
@@ -36,21 +71,14 @@ fn registration(args: &Args, signature: &Signature) -> TokenStream {
     // The place that is shown to people is that of the function's name.
     let line = quote_spanned!(name.span()=> ::core::line!());
     quote! {
-        #event
-        #(#cfgs)*
-        #[allow(deprecated)]
-        const _: () = {
-            #krate::private::inventory::submit! {
-                #krate::private::HandlerDef::new::<#payload>(
-                    ::core::concat!(::core::module_path!(), "::", #plain),
-                    ::core::file!(),
-                    #line,
-                    #run
-                )
-                #options
-                #needs
-            }
-        };
+        #krate::private::HandlerDef::new::<#payload>(
+            ::core::concat!(::core::module_path!(), "::", #plain),
+            ::core::file!(),
+            #line,
+            #run
+        )
+        #options
+        #needs
     }
 }
 
@@ -85,11 +113,11 @@ fn run(args: &Args, signature: &Signature) -> TokenStream {
 }
 
 /// What is generated, and shown where the user's own token stands.
-fn at(place: Span) -> Span {
+pub(crate) fn at(place: Span) -> Span {
     Span::mixed_site().located_at(place)
 }
 
-fn variable(name: &str) -> Ident {
+pub(crate) fn variable(name: &str) -> Ident {
     format_ident!("__{name}", span = Span::mixed_site())
 }
 
@@ -148,6 +176,10 @@ fn event_impl(args: &Args, payload: &TokenStream, event_type: &TokenStream) -> T
     let version = args.version.map(|version| quote!(const VERSION: ::core::primitive::u32 = #version;));
     let max_attempts =
         args.max_attempts.map(|attempts| quote!(const MAX_ATTEMPTS: ::core::primitive::u32 = #attempts;));
+    let names = &args.aliases;
+    let aliases = (!names.is_empty())
+        .then(|| quote!(const ALIASES: &'static [&'static ::core::primitive::str] = &[#(#names),*];));
+    let upcasts = args.upcasts.as_ref().map(|upcasts| upcasts.constant(args));
     let event = quote_spanned!(payload.span()=> #krate::Event);
     // It stands where the payload's type does: a second one for the same type is said to be there.
     quote_spanned! {at(payload.span())=>
@@ -156,6 +188,8 @@ fn event_impl(args: &Args, payload: &TokenStream, event_type: &TokenStream) -> T
             const EVENT_TYPE: &'static ::core::primitive::str = #event_type;
             #version
             #max_attempts
+            #aliases
+            #upcasts
         }
     }
 }

@@ -3,6 +3,7 @@
 mod args;
 mod expand;
 mod signature;
+mod upcasts;
 mod value;
 
 use proc_macro::TokenStream;
@@ -25,9 +26,12 @@ use proc_macro::TokenStream;
 /// |---|---|---|
 /// | `max_attempts = 5` | attempts before an event is a dead letter, from 1; only with a name | 10 |
 /// | `version = 2` | the version of the payload's shape, from 1; only with a name | 1 |
+/// | `upcast(1 => from_v1)` | a function for each older version: it takes that version's struct and gives the next one's, or a `Result` of it; only with a name | older versions decode as the payload itself |
+/// | `aliases("billing.invoice_created")` | names that the event had before, under which stored events are handled as well; only with a name | none |
 /// | `timeout = "30s"` | how long one run may take: `ms`, `s`, `m`, `h`, such as `"1m30s"` | the worker's, 90 s |
 /// | `concurrency = 8` | runs at a time in one worker, from 1 | the worker's, 64 |
 /// | `backoff = Backoff::fixed(…)` | a constant expression of type `outbox::Backoff` | 2ⁿ s, at most an hour |
+/// | `register = false` | leaves the handler out of `Registry::linked()`, for those who list theirs with `outbox::handler!` | `true` |
 /// | `crate = path` | where the crate `outbox` is, if it was renamed | `::outbox` |
 ///
 /// An event's name consists of segments of lower-case letters, digits, `_` and `-`, joined by dots, at most 200 bytes.
@@ -44,7 +48,7 @@ pub fn outbox_handler(arguments: TokenStream, item: TokenStream) -> TokenStream 
 /// struct InvoiceEvent { … }
 /// ```
 ///
-/// Options: `max_attempts`, `version` and `crate`, as of `#[outbox_handler]`.
+/// Options: `max_attempts`, `version`, `upcast`, `aliases` and `crate`, as of `#[outbox_handler]`.
 #[proc_macro_derive(Event, attributes(event))]
 pub fn derive_event(item: TokenStream) -> TokenStream {
     expand::event(item.into()).into()

@@ -12,6 +12,7 @@ use syn::{Attribute, GenericParam, Generics, ReturnType, Token, Type, Visibility
 pub(crate) struct Signature {
     /// The conditions under which the function exists at all.
     pub(crate) cfgs: Vec<Attribute>,
+    pub(crate) visibility: Visibility,
     pub(crate) name: Ident,
     pub(crate) payload: Type,
     pub(crate) extractors: Vec<Type>,
@@ -21,7 +22,7 @@ pub(crate) struct Signature {
 impl Parse for Signature {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let attributes = input.call(Attribute::parse_outer)?;
-        input.parse::<Visibility>()?;
+        let visibility: Visibility = input.parse()?;
         let asyncness = qualifiers(input)?;
         if !input.peek(Token![fn]) {
             return Err(input.error("`#[outbox_handler]` goes on an async function"));
@@ -49,7 +50,7 @@ impl Parse for Signature {
         let extractors: Vec<Type> = types.collect();
         extractors.iter().try_for_each(refuse_impl)?;
         let cfgs = attributes.into_iter().filter(|attribute| attribute.path().is_ident("cfg")).collect();
-        Ok(Self { cfgs, name, payload, extractors, output })
+        Ok(Self { cfgs, visibility, name, payload, extractors, output })
     }
 }
 

@@ -2,7 +2,8 @@
 
 use proc_macro2::Ident;
 use syn::parse::ParseStream;
-use syn::{LitInt, LitStr};
+use syn::punctuated::Punctuated;
+use syn::{LitBool, LitInt, LitStr, Token};
 
 /// An event's name is a column's value, a metric's label and part of a URL: it is kept plain.
 pub(crate) fn check_event_name(name: &LitStr) -> syn::Result<()> {
@@ -26,6 +27,45 @@ pub(crate) fn check_event_name(name: &LitStr) -> syn::Result<()> {
          `-`, beginning with a letter or a digit, at most {MAX_BYTES} bytes in all, such as \"billing.invoice\""
     );
     Err(syn::Error::new(name.span(), message))
+}
+
+/// Names that the event had before.
+pub(crate) fn event_names(list: ParseStream<'_>, option: &Ident) -> syn::Result<Vec<LitStr>> {
+    let rule = || format!("`{option}` takes event names in quotes, joined by commas");
+    let names = Punctuated::<LitStr, Token![,]>::parse_terminated(list);
+    let names: Vec<LitStr> =
+        names.map_err(|error| syn::Error::new(error.span(), rule()))?.into_iter().collect();
+    names.iter().try_for_each(check_event_name)?;
+    Ok(names)
+}
+
+/// Each name once.
+pub(crate) fn check_aliases(name: &LitStr, aliases: &[LitStr]) -> syn::Result<()> {
+    for (index, alias) in aliases.iter().enumerate() {
+        let text = alias.value();
+        if text == name.value() {
+            let message = format!(
+                "\"{text}\" is the event's name itself; its aliases are the names that it had before"
+            );
+            return Err(syn::Error::new(alias.span(), message));
+        }
+        if aliases[..index].iter().any(|other| other.value() == text) {
+            return Err(syn::Error::new(
+                alias.span(),
+                format!("the alias \"{text}\" is given twice; remove one"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// `true` or `false`.
+pub(crate) fn truth(input: ParseStream<'_>, option: &Ident) -> syn::Result<bool> {
+    let literal = input.parse::<LitBool>();
+    let rule = |error: syn::Error| {
+        syn::Error::new(error.span(), format!("`{option}` takes `true` or `false`: `{option} = false`"))
+    };
+    literal.map(|literal| literal.value).map_err(rule)
 }
 
 /// A whole number from 1.

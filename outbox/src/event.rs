@@ -8,6 +8,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::upcast::Upcast;
+
 /// A payload type with the name it is stored under.
 ///
 /// Implemented by `#[outbox_handler("billing.invoice")]` for the handler's payload, or, in a crate that only
@@ -28,6 +30,36 @@ use uuid::Uuid;
 /// assert_eq!(InvoiceEvent::EVENT_TYPE, "billing.invoice");
 /// assert_eq!(InvoiceEvent::MAX_ATTEMPTS, 5);
 /// ```
+///
+/// # A payload that changes
+///
+/// What decodes into the new struct as well needs nothing: a new field with `#[serde(default)]`, a wider number. Else the
+/// version goes up by one, the old struct stays, and a function leads from the one to the other; each such function takes
+/// the version before its successor's, so that none has to change again. It may return a `Result`: an event that it
+/// refuses becomes a dead letter, like one that does not decode.
+///
+/// ```
+/// # use outbox::Event;
+/// # use serde::{Deserialize, Serialize};
+/// # use schemars::JsonSchema;
+/// #[derive(Serialize, Deserialize, JsonSchema)]
+/// struct InvoiceV1 {
+///     cents: i64,
+/// }
+///
+/// #[derive(Serialize, Deserialize, JsonSchema, Event)]
+/// #[event("billing.invoice_issued", version = 2, upcast(1 => from_v1), aliases("billing.invoice_created"))]
+/// struct Invoice {
+///     amount: String,
+///     currency: String,
+/// }
+///
+/// fn from_v1(old: InvoiceV1) -> Invoice {
+///     Invoice { amount: format!("{}.{:02}", old.cents / 100, old.cents % 100), currency: "EUR".to_owned() }
+/// }
+/// ```
+///
+/// An older program leaves newer versions alone, so workers can be replaced one by one.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an outbox event",
     label = "this payload has no event type",
@@ -42,6 +74,12 @@ pub trait Event: Serialize + DeserializeOwned + JsonSchema + Send + 'static {
     const MAX_ATTEMPTS: u32 = 10;
     /// What becomes of an event's ordering key, if it has one, when the event becomes a dead letter.
     const ON_DEAD_LETTER: OnDeadLetter = OnDeadLetter::Continue;
+    /// Names that the type had before: events that are stored under them are handled as well. Enqueuing writes the
+    /// new name, and looks for a dedup key under the new name alone.
+    const ALIASES: &'static [&'static str] = &[];
+    /// How older versions are read, as `upcast(1 => from_v1)` says. None: as the payload itself.
+    #[doc(hidden)]
+    const UPCASTS: &'static [Upcast<Self>] = &[];
 }
 
 /// What becomes of an ordering key when one of its events becomes a dead letter.

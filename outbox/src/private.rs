@@ -5,9 +5,16 @@ use std::future::Future;
 
 pub use crate::handler::{Failure, FromDelivery, decode_payload, finish};
 pub use crate::registry::{HandlerDef, HandlerFuture};
+pub use crate::upcast::{Upcast, decode_as, schema_of, upcast};
 pub use inventory;
 
 /// The one place that asks a handler's future to be `Send`.
 pub fn boxed(future: impl Future<Output = Result<(), Failure>> + Send + 'static) -> HandlerFuture {
     Box::pin(future)
+}
+
+/// What the attribute writes beside each handler function, on a type of the function's name.
+pub trait Handler {
+    /// The handler.
+    const DEF: HandlerDef;
 }

@@ -13,6 +13,7 @@ use schemars::{Schema, SchemaGenerator};
 use crate::event::Event;
 use crate::handler::{Delivery, Failure, Requirements, States, TransactionOf};
 use crate::retry::Backoff;
+use crate::upcast;
 
 /// The future of one run of a handler.
 pub type HandlerFuture = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
@@ -23,7 +24,9 @@ pub type HandlerFuture = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send
 #[derive(Clone, Debug)]
 pub struct HandlerDef {
     pub(crate) event_type: &'static str,
+    pub(crate) aliases: &'static [&'static str],
     pub(crate) version: u32,
+    pub(crate) max_attempts: u32,
     pub(crate) name: &'static str,
     pub(crate) file: &'static str,
     pub(crate) line: u32,
@@ -32,6 +35,7 @@ pub struct HandlerDef {
     pub(crate) backoff: Backoff,
     pub(crate) requires: fn(&mut Requirements<'_>),
     pub(crate) schema: fn() -> Schema,
+    pub(crate) older_schemas: fn() -> Vec<(u32, Schema)>,
     pub(crate) run: fn(Delivery) -> HandlerFuture,
 }
 
@@ -47,7 +51,9 @@ impl HandlerDef {
     ) -> Self {
         Self {
             event_type: E::EVENT_TYPE,
+            aliases: E::ALIASES,
             version: E::VERSION,
+            max_attempts: E::MAX_ATTEMPTS,
             name,
             file,
             line,
@@ -56,6 +62,7 @@ impl HandlerDef {
             backoff: Backoff::DEFAULT,
             requires: |_| {},
             schema: || SchemaGenerator::default().into_root_schema_for::<E>(),
+            older_schemas: upcast::schemas::<E>,
             run,
         }
     }
@@ -89,6 +96,21 @@ impl HandlerDef {
         self.event_type
     }
 
+    /// The names that the event type had before; events stored under them are handled as well.
+    pub fn aliases(&self) -> &'static [&'static str] {
+        self.aliases
+    }
+
+    /// Every name under which it handles events, the present one first.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.event_type).chain(self.aliases.iter().copied())
+    }
+
+    /// Whether it handles events that are stored under this name.
+    pub(crate) fn handles(&self, event_type: &str) -> bool {
+        self.names().any(|name| name == event_type)
+    }
+
     /// The newest version of the payload that it handles.
     pub fn version(&self) -> u32 {
         self.version
@@ -105,6 +127,11 @@ impl HandlerDef {
         let mut requirements = Requirements::new(&states);
         (self.requires)(&mut requirements);
         requirements.lent_transaction()
+    }
+
+    /// The versions from which an upcast leads to the payload, each with the JSON Schema of what it was.
+    pub fn older_payload_schemas(&self) -> Vec<(u32, Schema)> {
+        (self.older_schemas)()
     }
 
     /// The path of the handler function.
@@ -125,13 +152,35 @@ impl fmt::Display for HandlerDef {
 }
 
 /// A set of handlers, at most one for each event type.
+///
+/// By default it is what the linker found, [`linked`](Self::linked). A platform without link-time registration, or a
+/// program that wants its handlers listed in one place, names them:
+///
+/// ```
+/// # use outbox::{HandlerResult, Registry, outbox_handler};
+/// mod billing {
+///     # use outbox::{HandlerResult, outbox_handler};
+///     # #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+///     # pub struct Invoice { cents: i64 }
+///     #[outbox_handler("doc.registry", register = false)]
+///     pub async fn push_invoice(invoice: Invoice) -> HandlerResult {
+///         println!("{} cents", invoice.cents);
+///         Ok(())
+///     }
+/// }
+///
+/// let registry = Registry::empty().with(outbox::handler!(billing::push_invoice));
+/// assert_eq!(registry.handlers().len(), 1);
+/// let run = outbox::run().registry(registry); // or Outbox::registry
+/// # drop(run);
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
     handlers: Vec<HandlerDef>,
 }
 
 impl Registry {
-    /// Every handler that is linked into this program.
+    /// Every handler that is linked into this program, but those with `register = false`.
     ///
     /// A crate that nothing refers to is not linked, and its handlers are not here: name it once, `use handlers as _;`.
     pub fn linked() -> Self {
@@ -165,6 +214,11 @@ impl Registry {
         &self.handlers
     }
 
+    /// The handler of events that are stored under this name.
+    pub(crate) fn handler_of(&self, event_type: &str) -> Option<&HandlerDef> {
+        self.handlers.iter().find(|def| def.handles(event_type))
+    }
+
     /// Checks the whole set: there are handlers, one for each type, each has what it needs, each of the expected
     /// types is there.
     ///
@@ -177,11 +231,8 @@ impl Registry {
         self.check_duplicates()?;
         self.check_options()?;
         self.check_needs(states)?;
-        let missing: Vec<&str> = expected
-            .iter()
-            .filter(|name| !self.handlers.iter().any(|def| def.event_type == name.as_str()))
-            .map(String::as_str)
-            .collect();
+        let missing: Vec<&str> =
+            expected.iter().filter(|name| self.handler_of(name).is_none()).map(String::as_str).collect();
         if missing.is_empty() {
             Ok(())
         } else {
@@ -204,14 +255,16 @@ impl Registry {
     }
 
     fn check_duplicates(&self) -> Result<(), RegistryError> {
-        let mut by_type: HashMap<&str, &HandlerDef> = HashMap::new();
+        let mut by_name: HashMap<&str, &HandlerDef> = HashMap::new();
         for def in &self.handlers {
-            if let Some(other) = by_type.insert(def.event_type, def) {
-                return Err(RegistryError::TwoHandlers {
-                    event_type: def.event_type.to_owned(),
-                    first: format!("`{}` at {}", other.name, other.place()),
-                    second: format!("`{}` at {}", def.name, def.place()),
-                });
+            for name in def.names() {
+                if let Some(other) = by_name.insert(name, def) {
+                    return Err(RegistryError::TwoHandlers {
+                        event_type: name.to_owned(),
+                        first: claim_on(name, other),
+                        second: claim_on(name, def),
+                    });
+                }
             }
         }
         Ok(())
@@ -243,6 +296,22 @@ impl Registry {
         }
         if unmet.is_empty() { Ok(()) } else { Err(RegistryError::Unmet { needs: unmet.join("\n  ") }) }
     }
+}
+
+/// Who says that a name is its own, and where.
+fn claim_on(name: &str, def: &HandlerDef) -> String {
+    let by = if def.event_type == name { "" } else { ", by an alias" };
+    format!("`{}` at {}{by}", def.name, def.place())
+}
+
+/// The definition of a handler function, for [`Registry::with`]: `outbox::handler!(billing::push_invoice)`.
+///
+/// The function is one with `#[outbox_handler]`; where its name is imported, the name alone will do.
+#[macro_export]
+macro_rules! handler {
+    ($function:path) => {
+        <$function as $crate::private::Handler>::DEF
+    };
 }
 
 /// What is wrong with a program's set of handlers. Nothing was claimed.

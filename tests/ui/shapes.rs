@@ -144,6 +144,37 @@ async fn derived(_event: Derived) -> HandlerResult {
     Ok(())
 }
 
+/// Led here from older versions and names, by functions of any path, and not linked by itself.
+#[derive(Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+struct Led {
+    n: u64,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct LedV1(String);
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Boxed<T>(T);
+
+impl LedV1 {
+    fn parse(self) -> Result<Boxed<u32>, std::num::ParseIntError> {
+        self.0.parse().map(Boxed)
+    }
+}
+
+fn unbox<T: Into<u64>, const PLUS: u64>(old: Boxed<T>) -> Led {
+    Led { n: old.0.into() + PLUS }
+}
+
+#[outbox_handler(
+    "shapes.led",
+    version = 3,
+    upcast(1 => LedV1::parse, 2 => crate::unbox::<u32, 1>),
+    aliases("shapes.followed", "shapes.pulled"),
+    register = false
+)]
+pub(crate) async fn led(_event: Led) {}
+
 use ::outbox as renamed;
 
 #[outbox_handler("shapes.own", crate = self::renamed)]
@@ -209,4 +240,19 @@ async fn every_shape_is_registered_where_it_stands() {
     assert!(plain(Plain { n: 1 }).await.is_ok());
     assert!(text(Text { n: 1 }).await.is_err());
     assert!(local(Local {}).await.is_ok());
+}
+
+#[test]
+fn a_handler_can_be_named_instead_of_linked() {
+    let named = outbox::handler!(led);
+    assert_eq!((named.name(), named.event_type(), named.version()), ("shapes::led", "shapes.led", 3));
+    assert_eq!(named.aliases(), ["shapes.followed", "shapes.pulled"]);
+    assert_eq!(Led::ALIASES, named.aliases());
+    let registry = Registry::empty()
+        .with(named)
+        .with(outbox::handler!(crate::plain))
+        .with(outbox::handler!(inner::handle))
+        .with(outbox::handler!(r#async));
+    let names: Vec<&str> = registry.handlers().iter().map(outbox::HandlerDef::event_type).collect();
+    assert_eq!(names, ["shapes.led", "shapes.plain", "shapes.inner", "shapes.raw"]);
 }

@@ -55,7 +55,8 @@ impl Context {
         self.inner.event_id
     }
 
-    /// The name of the event's type, such as `billing.invoice`.
+    /// The name of the event's type as it is stored, such as `billing.invoice`; an older one, if it was enqueued under
+    /// an alias.
     pub fn event_type(&self) -> &str {
         &self.inner.event_type
     }

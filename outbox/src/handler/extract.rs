@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::error::BoxError;
 use super::{Context, IntoHandlerResult};
 use crate::event::Event;
-use crate::payload;
+use crate::upcast;
 
 /// An argument of a handler, beside its payload. [`Context`] and [`State<T>`] are extractors; so is your own type
 /// that implements this.
@@ -248,7 +248,7 @@ impl<'a> Requirements<'a> {
 /// How a run failed, before the worker decides what follows.
 #[derive(Debug)]
 pub enum Failure {
-    /// The payload does not decode into the handler's type.
+    /// The payload does not decode into the handler's type, or into what its version was, or an upcast refused it.
     Undecodable(String),
     /// The handler, or one of its extractors, returned an error.
     Handler(BoxError),
@@ -260,14 +260,12 @@ impl From<ExtractError> for Failure {
     }
 }
 
-/// Decodes the payload, as the generated code of every handler does first.
+/// Decodes the payload, whatever its version, as the generated code of every handler does first.
 ///
 /// # Errors
-/// `Failure::Undecodable` with the decoder's message, which names line and column.
+/// `Failure::Undecodable` with the decoder's message, which names line and column, or the error of an upcast.
 pub fn decode_payload<E: Event>(delivery: &Delivery) -> Result<E, Failure> {
-    payload::decode(&delivery.payload).map_err(|error| {
-        Failure::Undecodable(format!("payload does not decode into {}: {error}", type_name::<E>()))
-    })
+    upcast::read(delivery.context.event_version(), &delivery.payload)
 }
 
 /// Turns what a handler returned into the runner's result.

@@ -9,8 +9,9 @@ mod tx;
 #[cfg(feature = "sql")]
 pub(crate) use context::{Cancellation, ContextInner, Stop};
 pub use context::{Context, Headers};
+pub(crate) use error::{BoxError, error_text};
 #[cfg(feature = "sql")]
-pub(crate) use error::{Directive, MAX_ERROR_BYTES, directive_of, error_text, scrub};
+pub(crate) use error::{Directive, MAX_ERROR_BYTES, directive_of, scrub};
 pub use error::{HandlerError, HandlerResult, IntoHandlerResult, ResultExt};
 pub(crate) use extract::TransactionOf;
 pub use extract::{Delivery, ExtractError, FromDelivery, Requirements, State, States};

@@ -1,0 +1,5 @@
+async fn push() {}
+
+fn main() {
+    let _ = outbox::Registry::empty().with(outbox::handler!(push));
+}
