@@ -77,9 +77,9 @@ impl<DB: Backend> Outbox<DB> {
         Ok(DB::get(self.store.at(&mut conn), &id.to_string()).await?)
     }
 
-    /// Whether an event of this type that is not finished (waiting, also for a later time, or running) has the
-    /// top-level payload field `key` with this value as text: `5` equals `"5"`; null and a missing field equal
-    /// nothing. In the caller's transaction, so that the answer and what is written on it belong together.
+    /// Whether an event of this type, or of one of its aliases, that is not finished (waiting, also for a later time, or
+    /// running) has the top-level payload field `key` with this value as text: `5` equals `"5"`; null and a missing
+    /// field equal nothing. In the caller's transaction, so that the answer and what is written on it belong together.
     ///
     /// # Errors
     /// The database's own.
@@ -89,12 +89,18 @@ impl<DB: Backend> Outbox<DB> {
         key: &str,
         value: &str,
     ) -> Result<bool, AdminError> {
-        let at: At<'_, DB> = self.store.at(tx.connection());
-        Ok(DB::has_inflight(at, E::EVENT_TYPE, key, value).await?)
+        let conn = tx.connection();
+        for name in names::<E>() {
+            let at: At<'_, DB> = self.store.at(conn);
+            if DB::has_inflight(at, name, key, value).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// As [`has_inflight`](Self::has_inflight), by the subject that the events were enqueued with: one probe of an
-    /// index, however long the backlog is.
+    /// index for each name, however long the backlog is.
     ///
     /// # Errors
     /// The database's own.
@@ -103,8 +109,14 @@ impl<DB: Backend> Outbox<DB> {
         tx: &mut (impl InTransaction<Database = DB> + ?Sized),
         subject: &str,
     ) -> Result<bool, AdminError> {
-        let at: At<'_, DB> = self.store.at(tx.connection());
-        Ok(DB::has_inflight_subject(at, E::EVENT_TYPE, subject).await?)
+        let conn = tx.connection();
+        for name in names::<E>() {
+            let at: At<'_, DB> = self.store.at(conn);
+            if DB::has_inflight_subject(at, name, subject).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Ordering keys that a dead letter blocks, those that have been for longest first.
@@ -195,7 +207,7 @@ impl<DB: Backend> Outbox<DB> {
         let mut conn = self.store.acquire().await?;
         let mut event_types = DB::stats(self.store.at(&mut conn), COUNT_CAP).await?;
         for of in &mut event_types {
-            of.handled_here = self.registry.handlers().iter().any(|def| def.event_type() == of.event_type);
+            of.handled_here = self.registry.handler_of(&of.event_type).is_some();
         }
         let workers = DB::workers(self.store.at(&mut conn)).await?;
         Ok(Stats { event_types, workers })
@@ -238,6 +250,11 @@ pub(crate) async fn prune<DB: Backend>(
         after = last;
     }
     Ok(pruned)
+}
+
+/// Every name under which events of this type are stored.
+fn names<E: Event>() -> impl Iterator<Item = &'static str> {
+    std::iter::once(E::EVENT_TYPE).chain(E::ALIASES.iter().copied())
 }
 
 /// Why an event was not looked after.

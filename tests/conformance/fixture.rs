@@ -152,7 +152,7 @@ impl Script {
         Self::new(move |_, _| async move { Err(message.into()) })
     }
 
-    async fn run(&self, n: i64, ctx: Context) -> HandlerResult {
+    pub async fn run(&self, n: i64, ctx: Context) -> HandlerResult {
         let run = Run { n, id: ctx.event_id(), attempts: ctx.attempts(), crashes: ctx.crashes() };
         self.runs.lock().unwrap().push(run);
         (self.act)(n, ctx).await

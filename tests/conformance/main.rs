@@ -7,6 +7,7 @@ mod keys;
 mod leases;
 mod oneshot;
 mod order;
+mod payloads;
 mod running;
 mod suite;
 mod tx;

@@ -25,6 +25,11 @@ macro_rules! suite {
                 r17_spent_attempts_still_get_their_run, r_completed_rows_can_go_at_once,
                 r_what_a_program_lacks_is_said_before_anything_is_claimed, r_a_schema_may_have_any_name,
             }
+            crate::suite::cases! { $db, payloads:
+                r10_an_older_version_is_led_to_the_present_one,
+                r11_what_cannot_be_led_to_the_present_is_a_dead_letter, r_events_under_an_old_name_are_handled,
+                r_all_names_share_one_limit, r_a_name_has_one_handler,
+            }
             crate::suite::cases! { $db, leases:
                 l01_every_claim_raises_the_fence, l01_an_outcome_is_guarded_by_fence_owner_and_status,
                 l02_a_lost_lease_cancels_the_handler,

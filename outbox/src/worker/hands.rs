@@ -40,14 +40,22 @@ struct Lane {
     queue: VecDeque<(Claimed, Instant)>,
     /// The mean time of a run in seconds, once there is one.
     mean: Option<f64>,
-    /// The last claim left nothing due of this type.
+    /// The event type, and the names that it had before.
+    names: Vec<Name>,
+    undecodable: u32,
+    rests_until: Option<Instant>,
+}
+
+/// A name under which events of a lane are stored.
+#[derive(Debug)]
+struct Name {
+    name: &'static str,
+    /// The last claim left nothing due of this name.
     dry: bool,
-    /// The furthest event that came, in the order of this type: a claim that is no sweep begins behind it.
+    /// The furthest event that came, in the order of this name: a claim that is no sweep begins behind it.
     mark: Option<Position>,
     /// The same of events with an ordering key.
     keyed_mark: Option<Position>,
-    undecodable: u32,
-    rests_until: Option<Instant>,
 }
 
 /// An event from its claim to its settlement.
@@ -65,7 +73,8 @@ struct Held {
 #[derive(Debug)]
 pub(super) struct Hands {
     lanes: Vec<Lane>,
-    by_type: HashMap<&'static str, usize>,
+    /// The lane, and which of its names.
+    by_type: HashMap<&'static str, (usize, usize)>,
     held: HashMap<i64, Held>,
     concurrency: usize,
     running: usize,
@@ -88,13 +97,21 @@ pub(super) struct Hands {
 pub(super) struct Request {
     /// In this claim's order.
     pub(super) kinds: Vec<Kind<'static>>,
-    /// Where each belongs.
-    lanes: Vec<usize>,
+    /// Where each belongs: the lane, and which of its names.
+    owners: Vec<(usize, usize)>,
     pub(super) sweeps: bool,
     pub(super) limit: usize,
     pub(super) suspects: usize,
     pub(super) ended_keys: Vec<String>,
     pub(super) keyed_looks: Option<usize>,
+}
+
+/// What a claim brought of one name: how many, and how far in its order, without and with an ordering key.
+#[derive(Clone, Copy, Default)]
+struct Came {
+    number: usize,
+    furthest: Option<Position>,
+    keyed: Option<Position>,
 }
 
 /// An event that is to run now.
@@ -139,14 +156,19 @@ impl Hands {
                 running: 0,
                 queue: VecDeque::new(),
                 mean: None,
-                dry: false,
-                mark: None,
-                keyed_mark: None,
+                names: def
+                    .names()
+                    .map(|name| Name { name, dry: false, mark: None, keyed_mark: None })
+                    .collect(),
                 undecodable: 0,
                 rests_until: None,
             })
             .collect();
-        let by_type = lanes.iter().enumerate().map(|(index, lane)| (lane.def.event_type, index)).collect();
+        let names = |(index, lane): (usize, &Lane)| {
+            let each = lane.names.iter().enumerate();
+            each.map(|(place, name)| (name.name, (index, place))).collect::<Vec<_>>()
+        };
+        let by_type = lanes.iter().enumerate().flat_map(names).collect();
         Self {
             lanes,
             by_type,
@@ -177,22 +199,29 @@ impl Hands {
         }
         self.turn = (self.turn + 1) % self.lanes.len();
         let order = (0..self.lanes.len()).map(|index| (index + self.turn) % self.lanes.len());
-        let lanes: Vec<usize> = order.filter(|index| self.room(*index, now) > 0).collect();
         let sweeps = self.sweep.is_due(now);
-        let kind = |index: &usize| {
-            let lane = &self.lanes[*index];
-            Kind {
-                event_type: lane.def.event_type,
-                version: lane.def.version,
-                room: self.room(*index, now),
-                after: lane.mark.filter(|_| !sweeps),
-                keyed_after: lane.keyed_mark.filter(|_| !sweeps),
+        let (mut kinds, mut owners) = (Vec::new(), Vec::new());
+        for index in order {
+            let lane = &self.lanes[index];
+            let asked = lane.asked(look_again || sweeps);
+            // Rounded up, so that none is left out: the names together may bring one event too many for each of them,
+            // which waits here. No more run at once than may.
+            let room = self.room(index, now).div_ceil(asked.len().max(1));
+            for place in asked.into_iter().filter(|_| room > 0) {
+                let Name { name, mark, keyed_mark, .. } = lane.names[place];
+                kinds.push(Kind {
+                    event_type: name,
+                    version: lane.def.version,
+                    room,
+                    after: mark.filter(|_| !sweeps),
+                    keyed_after: keyed_mark.filter(|_| !sweeps),
+                });
+                owners.push((index, place));
             }
-        };
-        let kinds = lanes.iter().map(kind).collect();
+        }
         Some(Request {
             kinds,
-            lanes,
+            owners,
             sweeps,
             limit,
             suspects: usize::from(self.suspects == 0),
@@ -211,7 +240,7 @@ impl Hands {
         let idle =
             lane.queue.is_empty() && lane.running < lane.concurrency && self.running < self.concurrency;
         let low = lane.queue.len() < lane.prefetch() / 2;
-        (look_again || !lane.dry) && (idle || low) && self.room(index, now) > 0
+        (look_again || !lane.is_dry()) && (idle || low) && self.room(index, now) > 0
     }
 
     fn room(&self, index: usize, now: Instant) -> usize {
@@ -234,12 +263,12 @@ impl Hands {
 
     /// Notes which types a claim left empty, and how far it came.
     pub(super) fn note_claim(&mut self, request: &Request, claimed: &[Claimed], sent: Instant, now: Instant) {
-        let mut got = vec![(0usize, None, None); self.lanes.len()];
+        let mut got: HashMap<(usize, usize), Came> = HashMap::new();
         for event in claimed {
-            if let Some(lane) = self.by_type.get(event.event_type.as_str()) {
-                let (number, furthest, keyed) = &mut got[*lane];
-                *number += 1;
-                let mark = if event.ordering_key.is_some() { keyed } else { furthest };
+            if let Some(owner) = self.by_type.get(event.event_type.as_str()) {
+                let came = got.entry(*owner).or_default();
+                came.number += 1;
+                let mark = if event.ordering_key.is_some() { &mut came.keyed } else { &mut came.furthest };
                 // What a worker died with is claimed out of order.
                 if event.crashes == 0 {
                     *mark = (*mark).max(Some(event.position()));
@@ -248,16 +277,16 @@ impl Hands {
         }
         self.keyed_came = claimed.iter().filter(|event| event.ordering_key.is_some()).count();
         let cut_short = claimed.len() >= request.limit;
-        for (index, kind) in request.lanes.iter().zip(&request.kinds) {
-            let lane = &mut self.lanes[*index];
-            let (number, furthest, keyed) = got[*index];
-            lane.dry = !cut_short && number < kind.room;
+        for (owner, kind) in request.owners.iter().zip(&request.kinds) {
+            let name = &mut self.lanes[owner.0].names[owner.1];
+            let Came { number, furthest, keyed } = got.get(owner).copied().unwrap_or_default();
+            name.dry = !cut_short && number < kind.room;
             // A sweep that left some behind is gone on with from where it ended.
-            let goes_back = request.sweeps && !lane.dry && furthest.is_some();
-            lane.mark = if goes_back { furthest } else { lane.mark.max(furthest) };
+            let goes_back = request.sweeps && !name.dry && furthest.is_some();
+            name.mark = if goes_back { furthest } else { name.mark.max(furthest) };
             // What waits in front of this one for others of its key is found by its key.
-            let goes_back = request.sweeps && !lane.dry && keyed.is_some();
-            lane.keyed_mark = if goes_back { keyed } else { lane.keyed_mark.max(keyed) };
+            let goes_back = request.sweeps && !name.dry && keyed.is_some();
+            name.keyed_mark = if goes_back { keyed } else { name.keyed_mark.max(keyed) };
         }
         if request.sweeps {
             self.sweep.ended(now, now.saturating_duration_since(sent));
@@ -266,7 +295,7 @@ impl Hands {
 
     /// Takes a claimed event in.
     pub(super) fn accept(&mut self, claimed: Claimed, now: Instant) -> (Accepted, Option<Claimed>) {
-        let Some(lane) = self.by_type.get(claimed.event_type.as_str()).copied() else {
+        let Some((lane, _)) = self.by_type.get(claimed.event_type.as_str()).copied() else {
             return (Accepted::Unknown, Some(claimed));
         };
         if self.held.contains_key(&claimed.seq) || zombies().contains(&claimed.id) {
@@ -339,7 +368,7 @@ impl Hands {
         let next_of_key = over && held.ordering_key.is_some();
         if held.suspect || next_of_key {
             // Another one may be claimed now that the last claim was not allowed to see.
-            self.lanes.iter_mut().for_each(|lane| lane.dry = false);
+            self.lanes.iter_mut().flat_map(|lane| &mut lane.names).for_each(|name| name.dry = false);
         }
         let Some(held) = self.held.remove(&seq) else { return };
         self.suspects -= usize::from(held.suspect);
@@ -435,6 +464,18 @@ fn concurrency_of(def: &HandlerDef, options: &Options) -> usize {
 }
 
 impl Lane {
+    /// The last claims left nothing due.
+    fn is_dry(&self) -> bool {
+        self.names.iter().all(|name| name.dry)
+    }
+
+    /// Which of its names a claim asks for. Where there is a choice not those that were empty, so that an old name that
+    /// has run out takes nothing of the room.
+    fn asked(&self, all: bool) -> Vec<usize> {
+        let all = all || self.is_dry();
+        (0..self.names.len()).filter(|place| all || !self.names[*place].dry).collect()
+    }
+
     /// How many events beyond the slots should start within the horizon.
     fn prefetch(&self) -> usize {
         let Some(mean) = self.mean else { return 0 };

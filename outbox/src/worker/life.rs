@@ -200,9 +200,10 @@ fn announce<DB: Backend>(session: &Session<DB>) {
     );
     for def in handlers {
         tracing::info!(
-            name: "outbox.handler", event_type = def.event_type, version = def.version, handler = def.name,
-            place = def.place(), timeout = ?session.setup.options.timeout_of(def),
-            concurrency = def.concurrency, "handles"
+            name: "outbox.handler", event_type = def.event_type, aliases = ?def.aliases, version = def.version,
+            handler = def.name, place = def.place(), max_attempts = def.max_attempts,
+            timeout = ?session.setup.options.timeout_of(def), concurrency = def.concurrency, backoff = ?def.backoff,
+            "handles"
         );
     }
 }

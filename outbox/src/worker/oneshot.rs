@@ -13,7 +13,6 @@ use crate::backend::Backend;
 use crate::backend::data::{Claimed, Status};
 use crate::event::EventId;
 use crate::handle::Outbox;
-use crate::registry::HandlerDef;
 
 /// How much one call of [`Outbox::process_batch`] does.
 ///
@@ -147,9 +146,8 @@ impl<DB: Backend> Outbox<DB> {
             Status::Completed | Status::DeadLetter => return Ok(Some(Processed::Finished(record.status))),
             Status::Pending => {}
         }
-        let handles =
-            |def: &HandlerDef| def.event_type == record.event_type && def.version >= record.event_version;
-        if !self.registry.handlers().iter().any(handles) {
+        let handler = self.registry.handler_of(&record.event_type);
+        if handler.is_none_or(|def| def.version < record.event_version) {
             return Err(RunError::NoHandler { event_type: record.event_type, version: record.event_version });
         }
         if record.is_blocked {

@@ -109,7 +109,9 @@ impl<DB: Backend> Session<DB> {
             .registry
             .handlers()
             .iter()
-            .map(|def| serde_json::json!({ "type": def.event_type, "version": def.version }))
+            .flat_map(|def| {
+                def.names().map(|name| serde_json::json!({ "type": name, "version": def.version }))
+            })
             .collect();
         let row = WorkerRow {
             id: &self.worker,
