@@ -59,7 +59,10 @@ use crate::upcast::Upcast;
 /// }
 /// ```
 ///
-/// An older program leaves newer versions alone, so workers can be replaced one by one.
+/// An older program leaves newer versions alone, so workers can be replaced one by one. [`schema::check`] is the test that
+/// finds the change that somebody forgot to give a version.
+///
+/// [`schema::check`]: crate::schema::check
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an outbox event",
     label = "this payload has no event type",

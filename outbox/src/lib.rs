@@ -18,6 +18,7 @@ pub mod private;
 mod readable;
 mod registry;
 mod retry;
+pub mod schema;
 mod upcast;
 
 // Everything below needs a database; a crate that only holds payload types or handlers does without.

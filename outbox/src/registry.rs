@@ -13,7 +13,7 @@ use schemars::{Schema, SchemaGenerator};
 use crate::event::Event;
 use crate::handler::{Delivery, Failure, Requirements, States, TransactionOf};
 use crate::retry::Backoff;
-use crate::upcast;
+use crate::{payload, upcast};
 
 /// The future of one run of a handler.
 pub type HandlerFuture = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
@@ -36,6 +36,7 @@ pub struct HandlerDef {
     pub(crate) requires: fn(&mut Requirements<'_>),
     pub(crate) schema: fn() -> Schema,
     pub(crate) older_schemas: fn() -> Vec<(u32, Schema)>,
+    pub(crate) decodes: fn(&str) -> bool,
     pub(crate) run: fn(Delivery) -> HandlerFuture,
 }
 
@@ -63,6 +64,7 @@ impl HandlerDef {
             requires: |_| {},
             schema: || SchemaGenerator::default().into_root_schema_for::<E>(),
             older_schemas: upcast::schemas::<E>,
+            decodes: |text| payload::decode::<E>(text).is_ok(),
             run,
         }
     }
