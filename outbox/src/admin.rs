@@ -8,7 +8,7 @@ use crate::enqueue::InTransaction;
 use crate::event::{Event, EventId};
 use crate::handle::Outbox;
 use crate::nudge;
-use crate::store::Store;
+use crate::store::{Store, run};
 
 /// How many rows one statement touches, so that none holds its locks for long.
 pub(crate) const PAGE: i64 = 1000;
@@ -73,8 +73,7 @@ impl<DB: Backend> Outbox<DB> {
     /// # Errors
     /// The database's own.
     pub async fn get(&self, id: EventId) -> Result<Option<EventRecord>, AdminError> {
-        let mut conn = self.store.acquire().await?;
-        Ok(DB::get(self.store.at(&mut conn), &id.to_string()).await?)
+        Ok(run!(self.store, |at| DB::get(at, &id.to_string()))?)
     }
 
     /// Whether an event of this type, or of one of its aliases, that is not finished (waiting, also for a later time, or
@@ -124,8 +123,7 @@ impl<DB: Backend> Outbox<DB> {
     /// # Errors
     /// The database's own.
     pub async fn blocked_keys(&self, limit: u32) -> Result<Vec<BlockedKey>, AdminError> {
-        let mut conn = self.store.acquire().await?;
-        Ok(DB::blocked_keys(self.store.at(&mut conn), COUNT_CAP, i64::from(limit)).await?)
+        Ok(run!(self.store, |at| DB::blocked_keys(at, COUNT_CAP, i64::from(limit)))?)
     }
 
     /// Dead letters of these types, newest first. No types: none.
@@ -140,9 +138,8 @@ impl<DB: Backend> Outbox<DB> {
         if event_types.is_empty() || page.limit == 0 {
             return Ok(Vec::new());
         }
-        let mut conn = self.store.acquire().await?;
-        let at = self.store.at(&mut conn);
-        Ok(DB::dead_letters(at, event_types, page.before, i64::from(page.limit)).await?)
+        let limit = i64::from(page.limit);
+        Ok(run!(self.store, |at| DB::dead_letters(at, event_types, page.before, limit))?)
     }
 
     /// Gives a dead letter a new life: due now, with all its attempts.
@@ -150,12 +147,11 @@ impl<DB: Backend> Outbox<DB> {
     /// # Errors
     /// [`AdminError::NotThatStatus`] names the state of an event that is no dead letter; nothing is changed.
     pub async fn requeue(&self, id: EventId) -> Result<(), AdminError> {
-        let mut conn = self.store.acquire().await?;
-        if DB::requeue(self.store.at(&mut conn), &id.to_string()).await? {
+        if run!(self.store, |at| DB::requeue(at, &id.to_string()))? {
             nudge::now();
             return Ok(());
         }
-        Err(self.not_that_status(&mut conn, id, "a dead letter").await)
+        Err(self.not_that_status(id, "a dead letter").await)
     }
 
     /// Gives every dead letter of these types a new life; how many there were.
@@ -164,9 +160,8 @@ impl<DB: Backend> Outbox<DB> {
     /// The database's own; what was requeued before it stays so.
     pub async fn requeue_all(&self, event_types: &[&str]) -> Result<u64, AdminError> {
         let mut requeued = 0;
-        let mut conn = self.store.acquire().await?;
         loop {
-            let page = DB::requeue_types(self.store.at(&mut conn), event_types, PAGE).await?;
+            let page = run!(self.store, |at| DB::requeue_types(at, event_types, PAGE))?;
             requeued += page;
             if page < PAGE.unsigned_abs() {
                 break;
@@ -181,11 +176,10 @@ impl<DB: Backend> Outbox<DB> {
     /// # Errors
     /// [`AdminError::NotThatStatus`] names the state of an event that is not finished; nothing is changed.
     pub async fn discard(&self, id: EventId) -> Result<(), AdminError> {
-        let mut conn = self.store.acquire().await?;
-        if DB::discard(self.store.at(&mut conn), &id.to_string()).await? {
+        if run!(self.store, |at| DB::discard(at, &id.to_string()))? {
             return Ok(());
         }
-        Err(self.not_that_status(&mut conn, id, "completed or a dead letter").await)
+        Err(self.not_that_status(id, "completed or a dead letter").await)
     }
 
     /// Deletes events that have been finished, in this status, for at least `older_than`; how many.
@@ -204,25 +198,19 @@ impl<DB: Backend> Outbox<DB> {
     /// # Errors
     /// The database's own.
     pub async fn stats(&self) -> Result<Stats, AdminError> {
-        let mut conn = self.store.acquire().await?;
-        let mut event_types = DB::stats(self.store.at(&mut conn), COUNT_CAP).await?;
+        let mut event_types = run!(self.store, |at| DB::stats(at, COUNT_CAP))?;
         for of in &mut event_types {
             of.handled_here = self.registry.handler_of(&of.event_type).is_some();
         }
-        let workers = DB::workers(self.store.at(&mut conn)).await?;
+        let workers = run!(self.store, |at| DB::workers(at))?;
         Ok(Stats { event_types, workers })
     }
 
-    async fn not_that_status(
-        &self,
-        conn: &mut DB::Connection,
-        id: EventId,
-        needed: &'static str,
-    ) -> AdminError {
-        match DB::get(self.store.at(conn), &id.to_string()).await {
+    async fn not_that_status(&self, id: EventId, needed: &'static str) -> AdminError {
+        match self.get(id).await {
             Ok(Some(record)) => AdminError::NotThatStatus { id, status: record.status, needed },
             Ok(None) => AdminError::NotFound(id),
-            Err(error) => error.into(),
+            Err(error) => error,
         }
     }
 }
@@ -238,11 +226,10 @@ pub(crate) async fn prune<DB: Backend>(
     let (mut pruned, mut after) = (0, 0);
     loop {
         // A connection for each page: where there is only one, claims and outcomes come in between.
-        let mut conn = store.acquire().await?;
-        let page = DB::prune_page(store.at(&mut conn), status, older_than_ms, after, PAGE).await?;
+        let page = run!(store, |at| DB::prune_page(at, status, older_than_ms, after, PAGE))?;
         let Some(last) = page.last else { break };
         if page.old > 0 {
-            pruned += DB::prune(store.at(&mut conn), status, older_than_ms, after, last).await?;
+            pruned += run!(store, |at| DB::prune(at, status, older_than_ms, after, last))?;
         }
         if page.rows < PAGE || page.all_young || stop() {
             break;

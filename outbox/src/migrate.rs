@@ -2,7 +2,7 @@
 
 use crate::backend::Backend;
 use crate::schema_name;
-use crate::store::Store;
+use crate::store::{Store, run};
 
 pub(crate) async fn migrate<DB: Backend>(store: &Store<DB>) -> Result<(), MigrateError> {
     check_name(store)?;
@@ -14,8 +14,7 @@ pub(crate) async fn migrate<DB: Backend>(store: &Store<DB>) -> Result<(), Migrat
 /// Whether the tables are as new as this release needs them. Newer ones are fine: a rolling upgrade migrates first.
 pub(crate) async fn check<DB: Backend>(store: &Store<DB>) -> Result<(), MigrateError> {
     check_name(store)?;
-    let mut conn = store.acquire().await?;
-    let found = DB::schema_version(store.at(&mut conn), store.schema.as_deref()).await?;
+    let found = run!(store, |at| DB::schema_version(at, store.schema.as_deref()))?;
     let needed = DB::MIGRATIONS.last().map_or(0, |migration| migration.version);
     if found >= needed {
         return Ok(());

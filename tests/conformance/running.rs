@@ -364,6 +364,25 @@ pub async fn r16_a_follow_up_runs_in_the_same_batch<DB: Harness>() {
     assert_eq!(script.numbers(), [0, 1, 2, 3]);
 }
 
+pub async fn r15_a_statement_that_came_at_a_bad_moment_is_tried_again<DB: Harness>() {
+    let Some(bad_moments) = DB::BAD_MOMENTS else { return };
+    let fixture = Fixture::<DB>::new(Script::succeed()).await;
+    let ids = fixture.jobs(0..20).await;
+    fixture.sql(bad_moments).await;
+    assert_eq!(fixture.batch(10).await.completed, 10);
+    assert_eq!(fixture.outbox.process_event(ids[10]).await.unwrap(), Processed::Completed);
+    let worker = fixture.outbox.worker().spawn().await.unwrap();
+    eventually("the loop goes on", async || fixture.script.runs().len() == 20).await;
+    assert_eq!(worker.stop().await.unwrap().completed, 9);
+    assert_eq!(
+        fixture.count("SELECT count(*) FROM outbox_event WHERE status = 'completed' AND attempts = 0").await,
+        20
+    );
+    fixture.outbox.discard(ids[0]).await.unwrap();
+    fixture.clock.advance(Duration::from_secs(60));
+    assert_eq!(fixture.outbox.prune(Status::Completed, Duration::from_secs(1)).await.unwrap(), 19);
+}
+
 pub async fn r17_spent_attempts_still_get_their_run<DB: Harness>() {
     let script = Script::new(|n, _| async move { if n == 0 { Ok(()) } else { Err("no".into()) } });
     let fixture = Fixture::<DB>::new(script).await;

@@ -21,7 +21,9 @@ macro_rules! suite {
                 r10_a_newer_version_is_left_alone,
                 r11_what_does_not_decode_is_a_dead_letter_and_its_neighbours_run, r11_ten_in_a_row_rest_the_type,
                 r12_an_error_text_is_whole_scrubbed_and_cut, r13_r14_a_handler_steers_what_follows,
-                r15_outcomes_are_written_once_the_database_takes_them, r16_a_follow_up_runs_in_the_same_batch,
+                r15_outcomes_are_written_once_the_database_takes_them,
+                r15_a_statement_that_came_at_a_bad_moment_is_tried_again,
+                r16_a_follow_up_runs_in_the_same_batch,
                 r17_spent_attempts_still_get_their_run, r_completed_rows_can_go_at_once,
                 r_what_a_program_lacks_is_said_before_anything_is_claimed, r_a_schema_may_have_any_name,
             }

@@ -53,6 +53,9 @@ pub trait Harness: Backend {
     const BREAK_SIGNALS: &str;
     /// The database's own command-line client, about to run a statement.
     fn client(url: &str, statement: &str) -> Command;
+    /// From here on two of four statements that write fail as if they had met another at a bad moment, where a database
+    /// can be made to say so.
+    const BAD_MOMENTS: Option<&str>;
     /// Whether a transaction locks single rows.
     const LOCKS_ROWS: bool;
     /// Locks one event's row in somebody's transaction, where rows are locked.

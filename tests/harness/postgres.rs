@@ -106,6 +106,15 @@ impl Harness for Postgres {
     const MEND_WRITES: &str = "DROP TRIGGER broken ON outbox_event";
     const BREAK_SIGNALS: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
                                  WHERE application_name = 'outbox listen' AND datname = current_database()";
+    const BAD_MOMENTS: Option<&str> = Some(
+        "CREATE SEQUENCE moment; \
+         CREATE FUNCTION bad_moment() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+             IF nextval('public.moment') % 4 IN (1, 2) THEN \
+                 RAISE EXCEPTION 'injected' USING ERRCODE = CASE currval('public.moment') % 2 WHEN 0 THEN '40001' ELSE '40P01' END; \
+             END IF; RETURN NULL; END $$; \
+         CREATE TRIGGER bad_moment BEFORE UPDATE OR DELETE ON outbox_event EXECUTE FUNCTION bad_moment(); \
+         CREATE TRIGGER bad_moment BEFORE INSERT OR UPDATE ON outbox_worker EXECUTE FUNCTION bad_moment()",
+    );
     const LOCKS_ROWS: bool = true;
     const TX_EVENT: &str = "test.tx_postgres";
 

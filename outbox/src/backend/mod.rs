@@ -80,6 +80,9 @@ pub trait Backend: Database + sealed::Sealed {
     /// What of a payload this database cannot store or query.
     fn unqueryable(payload: &str) -> Option<&'static str>;
 
+    /// Whether the same statement may well succeed in a moment: whoever it met has gone on then.
+    fn is_transient(error: &sqlx::Error) -> bool;
+
     /// A pool for an application that has none, with the settings that the outbox wants.
     fn connect(url: &str) -> impl Answer<Pool<Self>>;
 

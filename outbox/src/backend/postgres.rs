@@ -81,6 +81,12 @@ impl Backend for Postgres {
         crate::payload::unqueryable(payload)
     }
 
+    fn is_transient(error: &sqlx::Error) -> bool {
+        // serialization_failure, deadlock_detected
+        let code = error.as_database_error().and_then(|error| error.code());
+        code.is_some_and(|code| code == "40001" || code == "40P01")
+    }
+
     async fn connect(url: &str) -> Result<Pool<Self>> {
         PgPoolOptions::new().connect_with(PgConnectOptions::from_str(url)?).await
     }

@@ -81,6 +81,12 @@ impl Backend for Sqlite {
         None
     }
 
+    fn is_transient(error: &sqlx::Error) -> bool {
+        // SQLITE_BUSY_RECOVERY, SQLITE_LOCKED_SHAREDCACHE, SQLITE_BUSY_SNAPSHOT. Not SQLITE_BUSY: the busy timeout is over.
+        let code = error.as_database_error().and_then(|error| error.code());
+        code.is_some_and(|code| ["261", "262", "517"].contains(&&*code))
+    }
+
     async fn connect(url: &str) -> Result<Pool<Self>> {
         let options = SqliteConnectOptions::from_str(url)?.create_if_missing(true).busy_timeout(BUSY_TIMEOUT);
         let memory = url.contains(":memory:") || url.contains("mode=memory");

@@ -97,14 +97,20 @@ impl<DB: Backend> Worker<DB> {
 
     async fn start(self, stop: CancellationToken) -> Result<JoinHandle<Result<Counts, RunError>>, RunError> {
         let Self { outbox, options } = self;
-        let options = options.on::<DB>();
-        outbox.registry.check(&outbox.states, &options.expected)?;
-        outbox.registry.check_database(TypeId::of::<DB>(), DB::DATABASE)?;
-        options.check(&outbox.registry)?;
+        let options = preflight(&outbox, options)?;
         migrate::check(&outbox.store).await?;
         let life = life::Life::begin(&outbox, options).await?;
         Ok(tokio::spawn(life.run(stop)))
     }
+}
+
+/// Everything that can be found wrong without the database.
+fn preflight<DB: Backend>(outbox: &Outbox<DB>, options: Options) -> Result<Options, RunError> {
+    let options = options.on::<DB>();
+    outbox.registry.check(&outbox.states, &options.expected)?;
+    outbox.registry.check_database(TypeId::of::<DB>(), DB::DATABASE)?;
+    options.check(&outbox.registry)?;
+    Ok(options)
 }
 
 fn joined(ended: Result<Result<Counts, RunError>, tokio::task::JoinError>) -> Result<Counts, RunError> {

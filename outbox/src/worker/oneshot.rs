@@ -1,6 +1,5 @@
 //! One-shot calls, for cron, serverless and "right after commit": a worker's life in small.
 
-use std::any::TypeId;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,11 +7,12 @@ use tokio::sync::mpsc;
 
 use super::poll::{self, Look};
 use super::session::{Finished, Session, Setup};
-use super::{Counts, Options, RunError, heartbeat, reap, settle};
+use super::{Counts, Options, RunError, heartbeat, preflight, reap, settle};
 use crate::backend::Backend;
 use crate::backend::data::{Claimed, Status};
 use crate::event::EventId;
 use crate::handle::Outbox;
+use crate::store::run;
 
 /// How much one call of [`Outbox::process_batch`] does.
 ///
@@ -98,7 +98,7 @@ impl<DB: Backend> Outbox<DB> {
     /// # Errors
     /// [`RunError`]; before any statement where the options or the handlers are wrong.
     pub async fn process_batch(&self, options: BatchOptions) -> Result<Counts, RunError> {
-        let worker = self.one_shot_options()?;
+        let worker = preflight(self, Options::for_one_shot(&self.registry))?;
         let deadline = Deadline::new(options, worker.longest_timeout(&self.registry))?;
         let one = OneShot::open(self, worker).await?;
         let ran = one.batch(options.batch_size, deadline).await;
@@ -111,7 +111,7 @@ impl<DB: Backend> Outbox<DB> {
     /// # Errors
     /// [`RunError::NoHandler`] for a type, or a version, that no handler here takes; the row is untouched.
     pub async fn process_event(&self, id: EventId) -> Result<Processed, RunError> {
-        let worker = self.one_shot_options()?;
+        let worker = preflight(self, Options::for_one_shot(&self.registry))?;
         // Looked at first: most answers need no worker.
         if let Some(answer) = self.look_at(id).await? {
             return Ok(answer);
@@ -126,19 +126,9 @@ impl<DB: Backend> Outbox<DB> {
         Ok(self.look_at(id).await?.unwrap_or(Processed::Locked))
     }
 
-    /// What a worker of one call is like, once the handlers are found to be right.
-    fn one_shot_options(&self) -> Result<Options, RunError> {
-        let options = Options::for_one_shot(&self.registry).on::<DB>();
-        self.registry.check(&self.states, &options.expected)?;
-        self.registry.check_database(TypeId::of::<DB>(), DB::DATABASE)?;
-        options.check(&self.registry)?;
-        Ok(options)
-    }
-
     /// What stands against running an event; `None`: nothing, it is due.
     async fn look_at(&self, id: EventId) -> Result<Option<Processed>, RunError> {
-        let mut conn = self.store.acquire().await?;
-        let Some(record) = DB::get(self.store.at(&mut conn), &id.to_string()).await? else {
+        let Some(record) = run!(self.store, |at| DB::get(at, &id.to_string()))? else {
             return Ok(Some(Processed::NotFound));
         };
         match record.status {
@@ -255,8 +245,7 @@ impl<DB: Backend> OneShot<DB> {
 
     async fn claim_event(&self, id: EventId) -> Result<Option<Claimed>, sqlx::Error> {
         let claims = &self.setup.claims;
-        let mut conn = claims.acquire().await?;
-        DB::claim_event(claims.at(&mut conn), &id.to_string(), &self.session.worker).await
+        run!(claims, |at| DB::claim_event(at, &id.to_string(), &self.session.worker))
     }
 
     /// Every handler keeps its own timeout, and a lost lease ends the rest.

@@ -10,6 +10,7 @@ use crate::backend::Backend;
 use crate::backend::data::{Claim, Claimed};
 use crate::nudge::{self, Nudges};
 use crate::retry_pause::RetryPause;
+use crate::store::run;
 
 /// After an enqueue, looks this long after it: its transaction commits at a time we cannot know.
 const SOON_MS: [u64; 5] = [1, 1, 2, 4, 8];
@@ -82,8 +83,7 @@ pub(super) async fn claim_once<DB: Backend>(
             ended_keys: &request.ended_keys,
             keyed_looks: request.keyed_looks,
         };
-        let mut conn = session.setup.claims.acquire().await?;
-        DB::claim(session.setup.claims.at(&mut conn), &claim).await?
+        run!(session.setup.claims, |at| DB::claim(at, &claim))?
     };
     // A statement's answer promises no order.
     claimed.sort_unstable_by_key(Claimed::position);
@@ -97,11 +97,7 @@ pub(super) async fn claim_once<DB: Backend>(
 /// worker holds in the table and not in hand goes back.
 pub(super) async fn recover<DB: Backend>(session: &Session<DB>) {
     let in_hand: Vec<i64> = session.hands().held().into_iter().map(|(seq, _)| seq).collect();
-    let released = async {
-        let mut conn = session.setup.claims.acquire().await?;
-        DB::release_strays(session.setup.claims.at(&mut conn), &session.worker, &in_hand).await
-    };
-    match released.await {
+    match run!(session.setup.claims, |at| DB::release_strays(at, &session.worker, &in_hand)) {
         Ok(0) => {}
         Ok(number) => {
             tracing::warn!(name: "outbox.strays", number, "gave back events whose claim had no answer")

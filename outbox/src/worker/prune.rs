@@ -8,15 +8,14 @@ use super::session::Session;
 use crate::admin::{self, PAGE};
 use crate::backend::Backend;
 use crate::backend::data::{Status, TypeStats, duration_ms};
+use crate::store::run;
 
 /// One round.
 pub(super) async fn run_once<DB: Backend>(session: &Session<DB>) -> Result<(), sqlx::Error> {
     if let Retention::Keep(age) = session.setup.options.retention {
         prune_completed(session, age).await?;
     }
-    let mut conn = session.setup.store.acquire().await?;
-    DB::prune_workers(session.at(&mut conn)).await?;
-    drop(conn);
+    run!(session.setup.store, |at| DB::prune_workers(at))?;
     report_unhandled(session).await
 }
 
@@ -66,9 +65,9 @@ async fn bury<DB: Backend>(
 ) -> Result<(), sqlx::Error> {
     let error = format!("no handler registered for event type '{event_type}'");
     loop {
-        let mut conn = session.setup.store.acquire().await?;
-        let at = session.at(&mut conn);
-        let buried = DB::bury_unknown(at, event_type, duration_ms(after), &error, PAGE).await?;
+        let after_ms = duration_ms(after);
+        let buried =
+            run!(session.setup.store, |at| DB::bury_unknown(at, event_type, after_ms, &error, PAGE))?;
         if buried > 0 {
             tracing::error!(name: "outbox.dead_letter", event_type, buried, "{error}");
         }

@@ -4,12 +4,12 @@ use super::session::Session;
 use crate::admin::PAGE;
 use crate::backend::Backend;
 use crate::backend::data::Status;
+use crate::store::run;
 
 /// Frees everything that is to be freed now.
 pub(super) async fn run_once<DB: Backend>(session: &Session<DB>) -> Result<(), sqlx::Error> {
     loop {
-        let mut conn = session.setup.store.acquire().await?;
-        let reaped = DB::reap(session.at(&mut conn), PAGE).await?;
+        let reaped = run!(session.setup.store, |at| DB::reap(at, PAGE))?;
         let dead = reaped.iter().filter(|event| event.status == Status::DeadLetter).count();
         session.setup.tally.add_reaped(reaped.len());
         if !reaped.is_empty() {

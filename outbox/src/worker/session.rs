@@ -17,7 +17,7 @@ use crate::backend::data::{Claimed, HeartbeatPool, WorkerRow, duration_ms};
 use crate::backend::{At, Backend};
 use crate::handle::Outbox;
 use crate::handler::{States, Stop};
-use crate::store::Store;
+use crate::store::{Store, run};
 use crate::transition::{Lease, Outcome, Policy};
 
 /// A run that has ended, on its way to being written.
@@ -121,8 +121,7 @@ impl<DB: Backend> Session<DB> {
             lease_ms: duration_ms(options.lease),
             stuck_ms: duration_ms(options.stuck_after),
         };
-        let mut conn = self.setup.store.acquire().await?;
-        DB::register(self.setup.store.at(&mut conn), &row).await
+        run!(self.setup.store, |at| DB::register(at, &row))
     }
 
     pub(super) fn hands(&self) -> MutexGuard<'_, Hands> {
@@ -264,15 +263,12 @@ impl<DB: Backend> Session<DB> {
     pub(super) async fn close(&self) {
         self.draining.cancel();
         let left = self.hands().len();
-        if left == 0 && !self.over.is_cancelled() {
-            let stopped = async {
-                let mut conn = self.setup.store.acquire().await?;
-                DB::stop_worker(self.at(&mut conn), &self.worker).await
-            };
-            if let Err(error) = stopped.await {
-                // Its heartbeat ends now, and the reaper finds nothing of it.
-                tracing::warn!(name: "outbox.stop", %error, "the worker's row could not be closed");
-            }
+        if left == 0
+            && !self.over.is_cancelled()
+            && let Err(error) = run!(self.setup.store, |at| DB::stop_worker(at, &self.worker))
+        {
+            // Its heartbeat ends now, and the reaper finds nothing of it.
+            tracing::warn!(name: "outbox.stop", %error, "the worker's row could not be closed");
         }
         self.closed.cancel();
     }

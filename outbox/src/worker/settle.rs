@@ -10,6 +10,7 @@ use super::session::{Finished, Session};
 use crate::backend::Backend;
 use crate::backend::data::{FoundRow, Settlement, Status};
 use crate::retry_pause::RetryPause;
+use crate::store::run;
 use crate::transition::{Outcome, Verdict, transition};
 
 /// How many outcomes one statement writes at most.
@@ -116,8 +117,8 @@ async fn write_once<DB: Backend>(
     answer_lost: bool,
 ) -> Result<(), sqlx::Error> {
     let settlements: Vec<Settlement> = writes.iter().map(|write| write.settlement.clone()).collect();
-    let mut conn = session.setup.store.acquire().await?;
-    let matched = DB::settle(session.at(&mut conn), &session.worker, &settlements).await?;
+    let store = &session.setup.store;
+    let matched = run!(store, |at| DB::settle(at, &session.worker, &settlements))?;
     let matched: HashSet<i64> = matched.into_iter().collect();
     writes.retain(|write| {
         let settled = matched.contains(&write.settlement.seq);
@@ -130,7 +131,7 @@ async fn write_once<DB: Backend>(
         return Ok(());
     }
     let seqs: Vec<i64> = writes.iter().map(|write| write.settlement.seq).collect();
-    let found = DB::reread(session.at(&mut conn), &seqs).await?;
+    let found = run!(store, |at| DB::reread(at, &seqs))?;
     let found: HashMap<i64, FoundRow> = found.into_iter().map(|row| (row.seq, row)).collect();
     writes.retain(|write| {
         match judge(write, found.get(&write.settlement.seq), &session.worker, answer_lost) {

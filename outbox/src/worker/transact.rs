@@ -10,6 +10,7 @@ use crate::Tx;
 use crate::backend::data::Status;
 use crate::backend::{At, Backend};
 use crate::handler::Home;
+use crate::store::run;
 use crate::transition::{Lease, Outcome, Policy, transition};
 
 /// How long an event waits whose transaction could not begin.
@@ -96,8 +97,7 @@ async fn complete<DB: Backend>(
         let found = if DB::WRITES_ALONE {
             DB::reread(store.at(tx), &[lease.seq]).await?
         } else {
-            let mut conn = store.acquire().await?;
-            DB::reread(store.at(&mut conn), &[lease.seq]).await?
+            run!(store, |at| DB::reread(at, &[lease.seq]))?
         };
         let still_ours = found.iter().any(|row| {
             row.fence == lease.fence
