@@ -10,6 +10,7 @@ mod order;
 mod payloads;
 mod running;
 mod suite;
+mod tables;
 mod tx;
 
 suite::suite!(sqlite, sqlx::Sqlite);

@@ -429,20 +429,3 @@ pub async fn r_what_a_program_lacks_is_said_before_anything_is_claimed<DB: Harne
     assert!(elsewhere.contains("Outbox::migrate()") && elsewhere.contains("0001_outbox.sql"), "{elsewhere}");
     assert_eq!(fixture.get(id).await.fence, 0);
 }
-
-pub async fn r_a_schema_may_have_any_name<DB: Harness>() {
-    let fixture = Fixture::<DB>::new(Script::succeed()).await;
-    let tenant = fixture.outbox.clone().schema("My \"Q\" 'x'");
-    tenant.migrate().await.unwrap();
-    tenant.migrate().await.unwrap();
-    let mut tx = tenant.begin().await.unwrap();
-    let id = outbox::enqueue::<Job>(&mut tx, Job { n: 1 }).schema("My \"Q\" 'x'").await.unwrap().id();
-    tenant.enqueue::<Job>(&mut tx, Job { n: 2 }).await.unwrap();
-    tx.commit().await.unwrap();
-    assert!(fixture.outbox.get(id).await.unwrap().is_none());
-    assert_eq!(fixture.batch(10).await.completed, 0);
-    assert_eq!(tenant.process_batch(BatchOptions::new()).await.unwrap().completed, 2);
-    assert!(tenant.stats().await.unwrap().is_idle());
-    let refused = outbox::enqueue::<Job>(&mut tenant.begin().await.unwrap(), Job { n: 1 }).schema("").await;
-    assert!(matches!(refused, Err(outbox::EnqueueError::Schema(_))));
-}

@@ -25,7 +25,7 @@ macro_rules! suite {
                 r15_a_statement_that_came_at_a_bad_moment_is_tried_again,
                 r16_a_follow_up_runs_in_the_same_batch,
                 r17_spent_attempts_still_get_their_run, r_completed_rows_can_go_at_once,
-                r_what_a_program_lacks_is_said_before_anything_is_claimed, r_a_schema_may_have_any_name,
+                r_what_a_program_lacks_is_said_before_anything_is_claimed,
             }
             crate::suite::cases! { $db, payloads:
                 r10_an_older_version_is_led_to_the_present_one,
@@ -71,6 +71,10 @@ macro_rules! suite {
                 p04_a_commit_that_fails_is_a_failure, p04_a_transaction_that_is_kept_is_a_failure,
                 p04_completed_rows_can_go_in_the_same_transaction,
                 p04_what_no_transaction_can_do_is_said_at_start,
+            }
+            crate::suite::cases! { $db, tables:
+                t_a_schema_may_have_any_name, t_twenty_may_migrate_at_once,
+                t_an_interrupted_migration_is_gone_on_with, t_tenants_share_a_database_and_nothing_else,
             }
             crate::suite::cases! { $db, order:
                 p01_one_at_a_time_they_run_in_due_order,
