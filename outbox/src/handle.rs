@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sqlx::{Pool, Transaction};
 
-use crate::backend::Backend;
+use crate::backend::{Backend, Place};
 use crate::clock::Clock;
 use crate::enqueue::{Enqueue, EnqueueAll, InTransaction};
 use crate::event::Event;
@@ -48,7 +48,7 @@ impl<DB: Backend> Outbox<DB> {
     /// Worker loops open a few connections of their own with the pool's options.
     pub fn new(pool: Pool<DB>) -> Self {
         Self {
-            store: Store::new(pool, None, Clock::database()),
+            store: Store::new(pool, Place::default(), Clock::database()),
             registry: Arc::new(Registry::linked()),
             states: States::default(),
         }
@@ -77,7 +77,22 @@ impl<DB: Backend> Outbox<DB> {
     /// of a table. Any name of up to 63 bytes is possible, whatever characters it has.
     #[must_use]
     pub fn schema(mut self, name: &str) -> Self {
-        self.store = Store::new(self.store.pool, Some(name.into()), self.store.clock);
+        let place = Place { schema: Some(name.into()), ..self.store.place };
+        self.store = Store::new(self.store.pool, place, self.store.clock);
+        self
+    }
+
+    /// The pool's connections go through a pooler that gives each transaction another one: PgBouncer in transaction
+    /// mode, and its like. Then every statement of the outbox has a short transaction to itself, nothing is kept
+    /// prepared, and no session has a setting that could leak to others.
+    ///
+    /// It costs two round trips more for each statement, most of which carry hundreds of events.
+    /// [`listen`](Worker::listen) needs a direct connection. Your own statements need `query.persistent(false)` there, and
+    /// the connect options `statement_cache_capacity(0)` and `extra_float_digits(None)`.
+    #[must_use]
+    pub fn transaction_pooling(mut self) -> Self {
+        let place = self.store.place.pooled();
+        self.store = Store::new(self.store.pool, place, self.store.clock);
         self
     }
 
@@ -147,8 +162,7 @@ impl<DB: Backend> Outbox<DB> {
         tx: &'t mut (impl InTransaction<Database = DB> + ?Sized),
         payload: impl Borrow<E>,
     ) -> Enqueue<'t> {
-        let schema = self.store.schema.as_deref().map(str::to_owned);
-        Enqueue::new::<E>(tx, payload.borrow(), schema, self.store.clock.clone())
+        Enqueue::new::<E>(tx, payload.borrow(), self.store.place.clone(), self.store.clock.clone())
     }
 
     /// As the function [`enqueue_all`](crate::enqueue_all), in this handle's schema.
@@ -157,8 +171,7 @@ impl<DB: Backend> Outbox<DB> {
         tx: &'t mut (impl InTransaction<Database = DB> + ?Sized),
         payloads: impl IntoIterator<Item: Borrow<E>, IntoIter: Send + 't>,
     ) -> EnqueueAll<'t, E> {
-        let schema = self.store.schema.as_deref().map(str::to_owned);
-        EnqueueAll::new(tx, payloads, schema, self.store.clock.clone())
+        EnqueueAll::new(tx, payloads, self.store.place.clone(), self.store.clock.clone())
     }
 
     /// The same outbox through other connections.

@@ -6,15 +6,15 @@ use crate::store::{Store, run};
 
 pub(crate) async fn migrate<DB: Backend>(store: &Store<DB>) -> Result<(), MigrateError> {
     check_name(store)?;
-    let mut conn = store.acquire().await?;
-    DB::migrate(&mut conn, store.schema.as_deref()).await?;
+    let mut conn = store.pool.acquire().await?;
+    DB::migrate(&mut conn, store.schema()).await?;
     Ok(())
 }
 
 /// Whether the tables are as new as this release needs them. Newer ones are fine: a rolling upgrade migrates first.
 pub(crate) async fn check<DB: Backend>(store: &Store<DB>) -> Result<(), MigrateError> {
     check_name(store)?;
-    let found = run!(store, |at| DB::schema_version(at, store.schema.as_deref()))?;
+    let found = run!(store, |at| DB::schema_version(at, store.schema()))?;
     let needed = DB::MIGRATIONS.last().map_or(0, |migration| migration.version);
     if found >= needed {
         return Ok(());
@@ -28,7 +28,7 @@ pub(crate) async fn check<DB: Backend>(store: &Store<DB>) -> Result<(), MigrateE
 }
 
 fn check_name<DB: Backend>(store: &Store<DB>) -> Result<(), MigrateError> {
-    store.schema.as_deref().map_or(Ok(()), schema_name::check).map_err(MigrateError::SchemaName)
+    store.schema().map_or(Ok(()), schema_name::check).map_err(MigrateError::SchemaName)
 }
 
 /// Why the tables are not there.

@@ -27,6 +27,7 @@ pub fn run() -> Run {
     Run {
         url: None,
         schema: None,
+        transaction_pooling: false,
         migrate: false,
         registry: None,
         states: States::default(),
@@ -40,6 +41,7 @@ pub fn run() -> Run {
 pub struct Run {
     url: Option<String>,
     schema: Option<String>,
+    transaction_pooling: bool,
     migrate: bool,
     registry: Option<Registry>,
     states: States,
@@ -75,6 +77,12 @@ impl Run {
     /// Where the outbox's tables are; see [`Outbox::schema`].
     pub fn schema(mut self, name: impl Into<String>) -> Self {
         self.schema = Some(name.into());
+        self
+    }
+
+    /// The database is behind a pooler in transaction mode; see [`Outbox::transaction_pooling`].
+    pub fn transaction_pooling(mut self) -> Self {
+        self.transaction_pooling = true;
         self
     }
 
@@ -125,6 +133,9 @@ impl Run {
         let mut outbox: Outbox<DB> = Outbox::connect(url).await?;
         if let Some(schema) = &self.schema {
             outbox = outbox.schema(schema);
+        }
+        if self.transaction_pooling {
+            outbox = outbox.transaction_pooling();
         }
         outbox.registry = registry.into();
         outbox.states = self.states;

@@ -41,7 +41,7 @@ pub(crate) async fn carry<DB: Backend>(store: Store<DB>) {
     let mut pause = RetryPause::default();
     let mut telling = Telling::new();
     loop {
-        let broken = match DB::Signals::open(&store.pool, store.schema.as_deref()).await {
+        let broken = match DB::Signals::open(&store.pool, store.schema()).await {
             Ok(mut signals) => {
                 pause.reset();
                 // What was said while nobody listened is not said again.

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::Pool;
 use sqlx::pool::PoolConnection;
+use sqlx::{Pool, Transaction};
 
-use crate::backend::{At, Backend};
+use crate::backend::{At, Backend, Place};
 use crate::clock::Clock;
 
 #[derive(Debug)]
 pub(crate) struct Store<DB: Backend> {
     pub(crate) pool: Pool<DB>,
-    pub(crate) schema: Option<Arc<str>>,
+    pub(crate) place: Place,
     pub(crate) clock: Clock,
     sql: Arc<DB::Statements>,
 }
@@ -21,7 +21,7 @@ impl<DB: Backend> Clone for Store<DB> {
     fn clone(&self) -> Self {
         Self {
             pool: self.pool.clone(),
-            schema: self.schema.clone(),
+            place: self.place.clone(),
             clock: self.clock.clone(),
             sql: Arc::clone(&self.sql),
         }
@@ -29,9 +29,9 @@ impl<DB: Backend> Clone for Store<DB> {
 }
 
 impl<DB: Backend> Store<DB> {
-    pub(crate) fn new(pool: Pool<DB>, schema: Option<Arc<str>>, clock: Clock) -> Self {
-        let sql = DB::statements(schema.as_deref());
-        Self { pool, schema, clock, sql }
+    pub(crate) fn new(pool: Pool<DB>, place: Place, clock: Clock) -> Self {
+        let sql = DB::statements(&place);
+        Self { pool, place, clock, sql }
     }
 
     /// The same tables through other connections.
@@ -39,13 +39,53 @@ impl<DB: Backend> Store<DB> {
         Self { pool, ..self.clone() }
     }
 
-    /// A connection to run one of the backend's methods on, with [`at`](Self::at).
-    pub(crate) async fn acquire(&self) -> Result<PoolConnection<DB>, sqlx::Error> {
-        self.pool.acquire().await
+    /// Where its tables are, if not in the default place.
+    pub(crate) fn schema(&self) -> Option<&str> {
+        self.place.schema.as_deref()
+    }
+
+    /// Something to run one of the backend's methods on, with [`at`](Self::at).
+    pub(crate) async fn acquire(&self) -> Result<Held<DB>, sqlx::Error> {
+        self.hold(&self.pool).await
+    }
+
+    /// The same from another pool.
+    pub(crate) async fn hold(&self, pool: &Pool<DB>) -> Result<Held<DB>, sqlx::Error> {
+        if !self.place.pooled {
+            return Ok(Held::Connection(pool.acquire().await?));
+        }
+        let pool = pool.clone();
+        // A task of its own: a `begin` that is given up halfway would leave its connection unusable.
+        let begun = tokio::spawn(async move { DB::begin_pooled(&pool).await }).await;
+        Ok(Held::Transaction(begun.unwrap_or(Err(sqlx::Error::WorkerCrashed))?))
     }
 
     pub(crate) fn at<'a>(&'a self, conn: &'a mut DB::Connection) -> At<'a, DB> {
         At { conn, sql: &self.sql, now: self.clock.now_ms() }
+    }
+}
+
+/// A connection, or behind a pooler a transaction, in which a statement has one to itself.
+#[derive(Debug)]
+pub(crate) enum Held<DB: Backend> {
+    Connection(PoolConnection<DB>),
+    Transaction(Transaction<'static, DB>),
+}
+
+impl<DB: Backend> Held<DB> {
+    pub(crate) fn connection(&mut self) -> &mut DB::Connection {
+        match self {
+            Self::Connection(connection) => connection,
+            Self::Transaction(transaction) => transaction,
+        }
+    }
+
+    /// After the statement.
+    pub(crate) async fn done(self) -> Result<(), sqlx::Error> {
+        match self {
+            Self::Connection(_) => Ok(()),
+            Self::Transaction(transaction) => transaction.commit().await,
+        }
     }
 }
 
@@ -58,9 +98,12 @@ macro_rules! run {
         let mut tries = crate::store::Tries::default();
         loop {
             let answer = match store.acquire().await {
-                Ok(mut conn) => {
-                    let $at = store.at(&mut conn);
-                    $call.await
+                Ok(mut held) => {
+                    let $at = store.at(held.connection());
+                    match $call.await {
+                        Ok(answer) => held.done().await.map(|()| answer),
+                        Err(error) => Err(error),
+                    }
                 }
                 Err(error) => Err(error),
             };

@@ -10,6 +10,9 @@ use super::{Fresh, Harness, eventually};
 
 const URL: &str = "TEST_POSTGRES_URL";
 
+/// A pooler in front of that server, in transaction mode: with it the tests go through it.
+const POOLER: &str = "TEST_POSTGRES_POOLER";
+
 /// Settings that every database of the tests gets, `name=value;name=value`: another isolation, another time zone.
 const SETTINGS: &str = "TEST_POSTGRES_SETTINGS";
 
@@ -33,6 +36,16 @@ impl Drop for Database {
         });
         drop(dropped.join());
     }
+}
+
+fn pool_of(options: PgConnectOptions) -> Pool<Postgres> {
+    PgPoolOptions::new().max_connections(8).connect_lazy_with(options)
+}
+
+/// What a pooler takes of the options that sqlx sends.
+fn through(pooler: &str, name: &str) -> PgConnectOptions {
+    let options = PgConnectOptions::from_str(pooler).unwrap().database(name);
+    options.statement_cache_capacity(0).extra_float_digits(None)
 }
 
 /// A transaction of somebody who knows where the tables are.
@@ -62,11 +75,15 @@ impl Harness for Postgres {
             sqlx::raw_sql(AssertSqlSafe(alter)).execute(&mut connection).await.unwrap();
         }
         connection.close().await.unwrap();
-        // The application's own connections look for tables elsewhere.
-        let application = server.clone().database(&name).options([("search_path", "elsewhere")]);
-        let pool = PgPoolOptions::new().max_connections(8).connect_lazy_with(application);
         let url = server.clone().database(&name).to_url_lossy().to_string();
-        Fresh { outbox: Outbox::new(pool), url, keep: Box::new(Database { server, name }) }
+        let outbox = match std::env::var(POOLER) {
+            Ok(pooler) => Outbox::new(pool_of(through(&pooler, &name))).transaction_pooling(),
+            // The application's own connections look for tables elsewhere.
+            Err(_) => {
+                Outbox::new(pool_of(server.clone().database(&name).options([("search_path", "elsewhere")])))
+            }
+        };
+        Fresh { outbox, url, keep: Box::new(Database { server, name }) }
     }
 
     async fn sql(pool: &Pool<Self>, statement: String) -> u64 {
@@ -88,7 +105,7 @@ impl Harness for Postgres {
 
     async fn count(pool: &Pool<Self>, query: &str) -> i64 {
         let mut tx = in_public(pool).await;
-        sqlx::query_scalar(AssertSqlSafe(query)).fetch_one(&mut *tx).await.unwrap()
+        sqlx::query_scalar(AssertSqlSafe(query)).persistent(false).fetch_one(&mut *tx).await.unwrap()
     }
 
     fn time(ms: i64) -> String {
@@ -128,6 +145,6 @@ impl Harness for Postgres {
 
     async fn lock_row(tx: &mut Transaction<'static, Self>, id: EventId) {
         let lock = "SELECT 1 FROM public.outbox_event WHERE id = $1::uuid FOR UPDATE";
-        sqlx::query(lock).bind(id.to_string()).execute(&mut **tx).await.unwrap();
+        sqlx::query(lock).bind(id.to_string()).persistent(false).execute(&mut **tx).await.unwrap();
     }
 }

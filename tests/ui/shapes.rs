@@ -169,11 +169,11 @@ fn unbox<T: Into<u64>, const PLUS: u64>(old: Boxed<T>) -> Led {
 #[outbox_handler(
     "shapes.led",
     version = 3,
-    upcast(1 => LedV1::parse, 2 => crate::unbox::<u32, 1>),
+    upcast(1 => LedV1::parse, 2 => crate::shapes::unbox::<u32, 1>),
     aliases("shapes.followed", "shapes.pulled"),
     register = false
 )]
-pub(crate) async fn led(_event: Led) {}
+async fn led(_event: Led) {}
 
 use ::outbox as renamed;
 
@@ -250,7 +250,7 @@ fn a_handler_can_be_named_instead_of_linked() {
     assert_eq!(Led::ALIASES, named.aliases());
     let registry = Registry::empty()
         .with(named)
-        .with(outbox::handler!(crate::plain))
+        .with(outbox::handler!(crate::shapes::plain))
         .with(outbox::handler!(inner::handle))
         .with(outbox::handler!(r#async));
     let names: Vec<&str> = registry.handlers().iter().map(outbox::HandlerDef::event_type).collect();

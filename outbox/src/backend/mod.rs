@@ -21,6 +21,7 @@ use data::{
     Claim, Claimed, Duplicate, FoundRow, Identity, LoopPools, NewEvent, NewEvents, NewRow, PrunePage, Reaped,
     Settlement, WorkerRow,
 };
+pub(crate) use statements::Place;
 
 /// One step of the tables' history, applied once, in order.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +76,7 @@ pub trait Backend: Database + sealed::Sealed {
     const MIGRATIONS: &'static [Migration];
 
     /// The statements for a schema.
-    fn statements(schema: Option<&str>) -> Arc<Self::Statements>;
+    fn statements(place: &Place) -> Arc<Self::Statements>;
 
     /// What of a payload this database cannot store or query.
     fn unqueryable(payload: &str) -> Option<&'static str>;
@@ -89,8 +90,12 @@ pub trait Backend: Database + sealed::Sealed {
     /// Begins a transaction that is going to write.
     fn begin(pool: &Pool<Self>) -> impl Answer<Transaction<'static, Self>>;
 
+    /// Begins a transaction for one statement of ours, with what the connections of [`loop_pools`](Self::loop_pools) say at
+    /// their start otherwise: for connections that change from transaction to transaction.
+    fn begin_pooled(pool: &Pool<Self>) -> impl Answer<Transaction<'static, Self>>;
+
     /// The worker's own connections, apart from those of the application; `transactions` of them are for handlers.
-    fn loop_pools(pool: &Pool<Self>, transactions: u32) -> impl Answer<LoopPools<Self>>;
+    fn loop_pools(pool: &Pool<Self>, place: &Place, transactions: u32) -> impl Answer<LoopPools<Self>>;
 
     /// The version of the tables, 0 where there are none.
     fn schema_version(at: At<'_, Self>, schema: Option<&str>) -> impl Answer<i64>;

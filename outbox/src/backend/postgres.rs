@@ -14,7 +14,7 @@ use super::data::{
     WriteError, count, on_dead_letter_column,
 };
 use super::rows::{self, PlainRow, plain_row};
-use super::statements::statements;
+use super::statements::{Place, statements};
 use super::{At, Backend, Migration, sealed};
 use crate::event::EventId;
 
@@ -39,6 +39,14 @@ const PHRASES: &[(&str, &str)] = &[
 
 /// Where the tables are unless the application says otherwise. Named, since its connections may look elsewhere.
 const DEFAULT_SCHEMA: &str = "public";
+
+/// For every connection of the loop. The guards are written for READ COMMITTED, whatever the server's default is.
+const LOOP_SETTINGS: [(&str, &str); 2] =
+    [("default_transaction_isolation", "read committed"), ("enable_seqscan", "off")];
+
+/// The same for one transaction; all of them at once, since nothing else runs in it.
+const POOLED_SETTINGS: &str = "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; \
+                               SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off";
 
 statements! {
     "postgres", PHRASES, table_name;
@@ -72,8 +80,8 @@ impl Backend for Postgres {
         sql: include_str!("../../migrations/postgres/0001_outbox.sql"),
     }];
 
-    fn statements(schema: Option<&str>) -> Arc<Statements> {
-        Statements::of(schema)
+    fn statements(place: &Place) -> Arc<Statements> {
+        Statements::of(place)
     }
 
     fn unqueryable(payload: &str) -> Option<&'static str> {
@@ -84,7 +92,9 @@ impl Backend for Postgres {
     fn is_transient(error: &sqlx::Error) -> bool {
         // serialization_failure, deadlock_detected
         let code = error.as_database_error().and_then(|error| error.code());
-        code.is_some_and(|code| code == "40001" || code == "40P01")
+        // And a claim that another one beat to an ordering key: it fails as a whole, and sees in its next snapshot what it
+        // ran into.
+        code.is_some_and(|code| code == "40001" || code == "40P01") || is_key_taken(error)
     }
 
     async fn connect(url: &str) -> Result<Pool<Self>> {
@@ -95,29 +105,36 @@ impl Backend for Postgres {
         pool.begin().await
     }
 
-    async fn loop_pools(pool: &Pool<Self>, transactions: u32) -> Result<LoopPools<Self>> {
-        // The guards are written for READ COMMITTED, whatever the server's default is.
+    async fn begin_pooled(pool: &Pool<Self>) -> Result<Transaction<'static, Self>> {
+        let mut tx = pool.begin_with("BEGIN ISOLATION LEVEL READ COMMITTED").await?;
+        sqlx::raw_sql(POOLED_SETTINGS).execute(&mut *tx).await?;
+        Ok(tx)
+    }
+
+    async fn loop_pools(pool: &Pool<Self>, place: &Place, transactions: u32) -> Result<LoopPools<Self>> {
+        let application = pool.connect_options().as_ref().clone();
         // A plan that was cached while the table was empty must not outlive that: every statement of the loop has an
         // index to go by, and with these off the claim has only one way to read its own. As connect options they hold
-        // before anything is prepared, and leak to nobody.
-        let settings = [("default_transaction_isolation", "read committed"), ("enable_seqscan", "off")];
-        let connect = pool.connect_options().as_ref().clone().options(settings).application_name("outbox");
-        let claims = [("enable_bitmapscan", "off"), ("enable_sort", "off")];
-        let claims = connect.clone().options(claims).application_name("outbox claim");
-        let settles = [("enable_hashjoin", "off"), ("enable_mergejoin", "off")];
-        let settles = connect.clone().options(settles);
+        // before anything is prepared, and leak to nobody. A pooler refuses them, and keeps nothing prepared.
+        let with = |settings: &[(&str, &str)], name: &str| {
+            let connect = application.clone().application_name(name);
+            if place.pooled {
+                return connect.statement_cache_capacity(0).extra_float_digits(None);
+            }
+            connect.options(LOOP_SETTINGS.iter().chain(settings).copied())
+        };
+        let claims = with(&[("enable_bitmapscan", "off"), ("enable_sort", "off")], "outbox claim");
+        let settles = with(&[("enable_hashjoin", "off"), ("enable_mergejoin", "off")], "outbox");
+        let heartbeats = with(&[], "outbox heartbeat");
+        // Handlers get what the application's own sessions get.
+        let handlers = application.clone().application_name("outbox handler");
         // The caller's hooks come along; its sizes do not.
         let options = pool.options().clone().min_connections(0).test_before_acquire(false);
-        // Handlers get what the application's own sessions get, but for what would hurt the outbox's statements.
-        let handlers = pool.connect_options().as_ref().clone().application_name("outbox handler");
         Ok(LoopPools {
             transactions: options.clone().max_connections(transactions).connect_lazy_with(handlers),
             claim: options.clone().max_connections(1).connect_lazy_with(claims),
             settle: options.clone().max_connections(2).connect_lazy_with(settles),
-            heartbeat: HeartbeatPool::Own(
-                options.max_connections(1),
-                connect.application_name("outbox heartbeat"),
-            ),
+            heartbeat: HeartbeatPool::Own(options.max_connections(1), heartbeats),
         })
     }
 
@@ -138,7 +155,10 @@ impl Backend for Postgres {
                 run(&mut tx, format!("SET LOCAL search_path TO {path}")).await?;
                 sqlx::raw_sql(migration.sql).execute(&mut *tx).await?;
                 let insert = format!("INSERT INTO {table} (version, name) VALUES ($1, $2)");
-                let insert = sqlx::query(AssertSqlSafe(insert)).bind(migration.version).bind(migration.name);
+                let insert = sqlx::query(AssertSqlSafe(insert))
+                    .persistent(false)
+                    .bind(migration.version)
+                    .bind(migration.name);
                 insert.execute(&mut *tx).await?;
             }
             tx.commit().await?;
@@ -147,7 +167,10 @@ impl Backend for Postgres {
     }
 
     async fn insert(at: At<'_, Self>, event: &NewEvent<'_>) -> Result<bool> {
-        let stored = sqlx::query(at.sql.insert.safe())
+        let stored = at
+            .sql
+            .insert
+            .query()
             .bind(event.id.to_string())
             .bind(event.event_type)
             .bind(i64::from(event.version))
@@ -167,7 +190,10 @@ impl Backend for Postgres {
     }
 
     async fn insert_all(at: At<'_, Self>, events: &NewEvents<'_>, rows: &[&NewRow]) -> Result<Vec<EventId>> {
-        let stored = sqlx::query(at.sql.insert_all.safe())
+        let stored = at
+            .sql
+            .insert_all
+            .query()
             .bind(rows.iter().map(|row| row.id.to_string()).collect::<Vec<_>>())
             .bind(events.event_type)
             .bind(i64::from(events.version))
@@ -188,7 +214,7 @@ impl Backend for Postgres {
 
     async fn lock_key(at: At<'_, Self>, schema: Option<&str>, key: &str) -> Result<()> {
         let name = format!("{} {key}", schema.unwrap_or(DEFAULT_SCHEMA));
-        sqlx::query(at.sql.lock_key.safe()).bind(name).execute(at.conn).await.map(drop)
+        at.sql.lock_key.query().bind(name).execute(at.conn).await.map(drop)
     }
 
     async fn find_duplicates(
@@ -196,7 +222,10 @@ impl Backend for Postgres {
         event_type: &str,
         wanted: &[Identity<'_>],
     ) -> Result<Vec<(usize, Duplicate)>> {
-        let query = sqlx::query(at.sql.find_duplicates.safe())
+        let query = at
+            .sql
+            .find_duplicates
+            .query()
             .bind(wanted.iter().map(|event| event.id.to_string()).collect::<Vec<_>>())
             .bind(event_type)
             .bind(wanted.iter().map(|event| event.dedup_key).collect::<Vec<_>>());
@@ -204,24 +233,33 @@ impl Backend for Postgres {
     }
 
     async fn claim(at: At<'_, Self>, claim: &Claim<'_>) -> Result<Vec<Claimed>> {
-        // A claim that another one beat to a key fails as a whole, and sees in its next snapshot what it ran into.
-        const TRIES: u32 = 5;
-        let mut tries = 1;
-        loop {
-            let at = At { conn: &mut *at.conn, sql: at.sql, now: at.now };
-            match claim_once(at, claim).await {
-                Err(error) if tries < TRIES && is_key_taken(&error) => tries += 1,
-                answer => return answer,
-            }
-        }
+        let kinds = claim.kinds;
+        let rows = at
+            .sql
+            .claim
+            .query()
+            .bind(kinds.iter().map(|kind| kind.event_type).collect::<Vec<_>>())
+            .bind(kinds.iter().map(|kind| i64::from(kind.version)).collect::<Vec<_>>())
+            .bind(kinds.iter().map(|kind| count(kind.room)).collect::<Vec<_>>())
+            .bind(count(claim.limit))
+            .bind(count(claim.suspects))
+            .bind(claim.worker)
+            .bind(at.now)
+            .bind(count((claim.limit / (2 * kinds.len()).max(1)).max(1)))
+            .bind(kinds.iter().map(|kind| kind.after.map(|mark| mark.due)).collect::<Vec<_>>())
+            .bind(kinds.iter().map(|kind| kind.after.map(|mark| mark.seq)).collect::<Vec<_>>())
+            .bind(kinds.iter().map(|kind| kind.keyed_after.map(|mark| mark.due)).collect::<Vec<_>>())
+            .bind(kinds.iter().map(|kind| kind.keyed_after.map(|mark| mark.seq)).collect::<Vec<_>>())
+            .bind(claim.keyed_looks.map(count))
+            .bind(claim.ended_keys)
+            .fetch_all(at.conn)
+            .await?;
+        rows::all(&rows, rows::claimed)
     }
 
     async fn claim_event(at: At<'_, Self>, id: &str, worker: &str) -> Result<Option<Claimed>> {
-        let query = sqlx::query(at.sql.claim_event.safe()).bind(id).bind(worker).bind(at.now);
-        match query.fetch_optional(at.conn).await {
-            Err(error) if is_key_taken(&error) => Ok(None),
-            row => row?.as_ref().map(rows::claimed).transpose(),
-        }
+        let query = at.sql.claim_event.query().bind(id).bind(worker).bind(at.now);
+        query.fetch_optional(at.conn).await?.as_ref().map(rows::claimed).transpose()
     }
 
     async fn settle(at: At<'_, Self>, worker: &str, outcomes: &[Settlement]) -> Result<Vec<i64>> {
@@ -234,7 +272,7 @@ impl Backend for Postgres {
         if !deletes.is_empty() {
             let seqs: Vec<i64> = deletes.iter().map(|outcome| outcome.seq).collect();
             let fences: Vec<i64> = deletes.iter().map(|outcome| outcome.fence).collect();
-            let query = sqlx::query_scalar(at.sql.settle_delete.safe()).bind(seqs).bind(fences).bind(worker);
+            let query = at.sql.settle_delete.scalar().bind(seqs).bind(fences).bind(worker);
             let seqs: Vec<i64> = query.fetch_all(&mut *at.conn).await?;
             matched.extend(seqs);
         }
@@ -242,17 +280,19 @@ impl Backend for Postgres {
     }
 
     async fn reread(at: At<'_, Self>, seqs: &[i64]) -> Result<Vec<FoundRow>> {
-        let rows = sqlx::query(at.sql.reread.safe()).bind(seqs).fetch_all(at.conn).await?;
+        let rows = at.sql.reread.query().bind(seqs).fetch_all(at.conn).await?;
         rows::all(&rows, rows::found)
     }
 
     async fn release_strays(at: At<'_, Self>, worker: &str, in_hand: &[i64]) -> Result<u64> {
-        let query = sqlx::query(at.sql.release_strays.safe()).bind(worker).bind(in_hand);
+        let query = at.sql.release_strays.query().bind(worker).bind(in_hand);
         Ok(query.execute(at.conn).await?.rows_affected())
     }
 
     async fn register(at: At<'_, Self>, worker: &WorkerRow<'_>) -> Result<()> {
-        sqlx::query(at.sql.register.safe())
+        at.sql
+            .register
+            .query()
             .bind(worker.id)
             .bind(worker.host)
             .bind(i64::from(worker.pid))
@@ -267,20 +307,20 @@ impl Backend for Postgres {
 
     async fn heartbeat(at: At<'_, Self>, worker: &str, in_hand: &[(i64, i64)]) -> Result<Option<Vec<i64>>> {
         let (seqs, fences): (Vec<i64>, Vec<i64>) = in_hand.iter().copied().unzip();
-        let query = sqlx::query(at.sql.heartbeat.safe()).bind(worker).bind(seqs).bind(fences).bind(at.now);
+        let query = at.sql.heartbeat.query().bind(worker).bind(seqs).bind(fences).bind(at.now);
         let row = query.fetch_one(at.conn).await?;
         let lives: bool = row.try_get(0)?;
         lives.then(|| row.try_get(1)).transpose()
     }
 
     async fn stop_worker(at: At<'_, Self>, worker: &str) -> Result<()> {
-        sqlx::query(at.sql.stop_worker.safe()).bind(worker).bind(at.now).execute(at.conn).await?;
+        at.sql.stop_worker.query().bind(worker).bind(at.now).execute(at.conn).await?;
         Ok(())
     }
 
     async fn reap(at: At<'_, Self>, page: i64) -> Result<Vec<Reaped>> {
-        sqlx::query(at.sql.mark_dead.safe()).bind(at.now).execute(&mut *at.conn).await?;
-        let rows = sqlx::query(at.sql.reap.safe()).bind(page).bind(at.now).fetch_all(at.conn).await?;
+        at.sql.mark_dead.query().bind(at.now).execute(&mut *at.conn).await?;
+        let rows = at.sql.reap.query().bind(page).bind(at.now).fetch_all(at.conn).await?;
         rows::all(&rows, rows::reaped)
     }
 
@@ -291,7 +331,7 @@ impl Backend for Postgres {
         after: i64,
         page: i64,
     ) -> Result<PrunePage> {
-        let query = sqlx::query(at.sql.prune_page.safe()).bind(status.as_str()).bind(older_than_ms);
+        let query = at.sql.prune_page.query().bind(status.as_str()).bind(older_than_ms);
         let row = query.bind(after).bind(page).bind(at.now).fetch_one(at.conn).await?;
         rows::prune_page(&row)
     }
@@ -303,12 +343,12 @@ impl Backend for Postgres {
         after: i64,
         last: i64,
     ) -> Result<u64> {
-        let query = sqlx::query(at.sql.prune.safe()).bind(status.as_str()).bind(older_than_ms);
+        let query = at.sql.prune.query().bind(status.as_str()).bind(older_than_ms);
         Ok(query.bind(after).bind(last).bind(at.now).execute(at.conn).await?.rows_affected())
     }
 
     async fn prune_workers(at: At<'_, Self>) -> Result<u64> {
-        Ok(sqlx::query(at.sql.prune_workers.safe()).bind(at.now).execute(at.conn).await?.rows_affected())
+        Ok(at.sql.prune_workers.query().bind(at.now).execute(at.conn).await?.rows_affected())
     }
 
     async fn bury_unknown(
@@ -318,27 +358,27 @@ impl Backend for Postgres {
         error: &str,
         page: i64,
     ) -> Result<u64> {
-        let query = sqlx::query(at.sql.bury_unknown.safe()).bind(event_type).bind(after_ms).bind(error);
+        let query = at.sql.bury_unknown.query().bind(event_type).bind(after_ms).bind(error);
         Ok(query.bind(page).bind(at.now).execute(at.conn).await?.rows_affected())
     }
 
     async fn has_inflight(at: At<'_, Self>, event_type: &str, key: &str, value: &str) -> Result<bool> {
-        let query = sqlx::query_scalar(at.sql.has_inflight.safe()).bind(event_type).bind(key).bind(value);
+        let query = at.sql.has_inflight.scalar().bind(event_type).bind(key).bind(value);
         query.fetch_one(at.conn).await
     }
 
     async fn has_inflight_subject(at: At<'_, Self>, event_type: &str, subject: &str) -> Result<bool> {
-        let query = sqlx::query_scalar(at.sql.has_inflight_subject.safe()).bind(event_type).bind(subject);
+        let query = at.sql.has_inflight_subject.scalar().bind(event_type).bind(subject);
         query.fetch_one(at.conn).await
     }
 
     async fn blocked_keys(at: At<'_, Self>, cap: i64, limit: i64) -> Result<Vec<BlockedKey>> {
-        let query = sqlx::query(at.sql.blocked_keys.safe()).bind(cap).bind(limit);
+        let query = at.sql.blocked_keys.query().bind(cap).bind(limit);
         rows::all(&query.fetch_all(at.conn).await?, rows::blocked_key)
     }
 
     async fn get(at: At<'_, Self>, id: &str) -> Result<Option<EventRecord>> {
-        let row = sqlx::query(at.sql.get.safe()).bind(id).bind(at.now).fetch_optional(at.conn).await?;
+        let row = at.sql.get.query().bind(id).bind(at.now).fetch_optional(at.conn).await?;
         row.as_ref().map(rows::record).transpose()
     }
 
@@ -348,7 +388,10 @@ impl Backend for Postgres {
         before: Option<(i64, i64)>,
         limit: i64,
     ) -> Result<Vec<EventRecord>> {
-        let rows = sqlx::query(at.sql.dead_letters.safe())
+        let rows = at
+            .sql
+            .dead_letters
+            .query()
             .bind(types)
             .bind(before.map(|(processed_at, _)| processed_at))
             .bind(before.map(|(_, seq)| seq))
@@ -359,26 +402,25 @@ impl Backend for Postgres {
     }
 
     async fn requeue(at: At<'_, Self>, id: &str) -> Result<bool> {
-        Ok(sqlx::query(at.sql.requeue.safe()).bind(id).bind(at.now).execute(at.conn).await?.rows_affected()
-            > 0)
+        Ok(at.sql.requeue.query().bind(id).bind(at.now).execute(at.conn).await?.rows_affected() > 0)
     }
 
     async fn requeue_types(at: At<'_, Self>, types: &[&str], page: i64) -> Result<u64> {
-        let query = sqlx::query(at.sql.requeue_types.safe()).bind(types).bind(page).bind(at.now);
+        let query = at.sql.requeue_types.query().bind(types).bind(page).bind(at.now);
         Ok(query.execute(at.conn).await?.rows_affected())
     }
 
     async fn discard(at: At<'_, Self>, id: &str) -> Result<bool> {
-        Ok(sqlx::query(at.sql.discard.safe()).bind(id).execute(at.conn).await?.rows_affected() > 0)
+        Ok(at.sql.discard.query().bind(id).execute(at.conn).await?.rows_affected() > 0)
     }
 
     async fn stats(at: At<'_, Self>, cap: i64) -> Result<Vec<TypeStats>> {
-        let rows = sqlx::query(at.sql.stats.safe()).bind(cap).bind(at.now).fetch_all(at.conn).await?;
+        let rows = at.sql.stats.query().bind(cap).bind(at.now).fetch_all(at.conn).await?;
         rows::all(&rows, rows::type_stats)
     }
 
     async fn workers(at: At<'_, Self>) -> Result<Vec<WorkerInfo>> {
-        let rows = sqlx::query(at.sql.workers.safe()).bind(at.now).fetch_all(at.conn).await?;
+        let rows = at.sql.workers.query().bind(at.now).fetch_all(at.conn).await?;
         rows::all(&rows, rows::worker_info)
     }
 }
@@ -418,35 +460,16 @@ async fn run(conn: &mut PgConnection, statement: String) -> Result<()> {
 
 async fn schema_version(conn: &mut PgConnection, schema: Option<&str>) -> Result<i64> {
     let table = table_name(schema, "outbox_migration");
-    let exists: bool =
-        sqlx::query_scalar("SELECT to_regclass($1) IS NOT NULL").bind(&table).fetch_one(&mut *conn).await?;
+    let exists: bool = sqlx::query_scalar("SELECT to_regclass($1) IS NOT NULL")
+        .bind(&table)
+        .persistent(false)
+        .fetch_one(&mut *conn)
+        .await?;
     if !exists {
         return Ok(0);
     }
     let newest = format!("SELECT coalesce(max(version), 0) FROM {table}");
-    sqlx::query_scalar(AssertSqlSafe(newest)).fetch_one(conn).await
-}
-
-async fn claim_once(at: At<'_, Postgres>, claim: &Claim<'_>) -> Result<Vec<Claimed>> {
-    let kinds = claim.kinds;
-    let rows = sqlx::query(at.sql.claim.safe())
-        .bind(kinds.iter().map(|kind| kind.event_type).collect::<Vec<_>>())
-        .bind(kinds.iter().map(|kind| i64::from(kind.version)).collect::<Vec<_>>())
-        .bind(kinds.iter().map(|kind| count(kind.room)).collect::<Vec<_>>())
-        .bind(count(claim.limit))
-        .bind(count(claim.suspects))
-        .bind(claim.worker)
-        .bind(at.now)
-        .bind(count((claim.limit / (2 * kinds.len()).max(1)).max(1)))
-        .bind(kinds.iter().map(|kind| kind.after.map(|mark| mark.due)).collect::<Vec<_>>())
-        .bind(kinds.iter().map(|kind| kind.after.map(|mark| mark.seq)).collect::<Vec<_>>())
-        .bind(kinds.iter().map(|kind| kind.keyed_after.map(|mark| mark.due)).collect::<Vec<_>>())
-        .bind(kinds.iter().map(|kind| kind.keyed_after.map(|mark| mark.seq)).collect::<Vec<_>>())
-        .bind(claim.keyed_looks.map(count))
-        .bind(claim.ended_keys)
-        .fetch_all(at.conn)
-        .await?;
-    rows::all(&rows, rows::claimed)
+    sqlx::query_scalar(AssertSqlSafe(newest)).persistent(false).fetch_one(conn).await
 }
 
 /// Whether another event of the same ordering key is being processed.
@@ -463,7 +486,8 @@ fn update<'q>(sql: &Statements, worker: &'q str, outcomes: &[&Settlement], now: 
         WriteError::Set(text) => Some(text.clone()),
         WriteError::Keep | WriteError::Clear => None,
     };
-    sqlx::query_scalar(sql.settle.safe())
+    sql.settle
+        .scalar()
         .bind(outcomes.iter().map(|outcome| outcome.seq).collect::<Vec<i64>>())
         .bind(outcomes.iter().map(|outcome| outcome.fence).collect::<Vec<i64>>())
         .bind(outcomes.iter().map(|outcome| outcome.status.as_str()).collect::<Vec<&'static str>>())

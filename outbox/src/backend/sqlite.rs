@@ -16,7 +16,7 @@ use super::data::{
     WriteError, count, on_dead_letter_column,
 };
 use super::rows::{self, PlainRow, plain_row};
-use super::statements::{qualify, statements};
+use super::statements::{Place, qualify, statements};
 use super::{At, Backend, Migration, sealed};
 use crate::event::EventId;
 
@@ -72,8 +72,8 @@ impl Backend for Sqlite {
         sql: include_str!("../../migrations/sqlite/0001_outbox.sql"),
     }];
 
-    fn statements(schema: Option<&str>) -> Arc<Statements> {
-        Statements::of(schema)
+    fn statements(place: &Place) -> Arc<Statements> {
+        Statements::of(place)
     }
 
     fn unqueryable(_payload: &str) -> Option<&'static str> {
@@ -103,7 +103,12 @@ impl Backend for Sqlite {
         pool.begin_with("BEGIN IMMEDIATE").await
     }
 
-    async fn loop_pools(pool: &Pool<Self>, _transactions: u32) -> Result<LoopPools<Self>> {
+    async fn begin_pooled(pool: &Pool<Self>) -> Result<Transaction<'static, Self>> {
+        // Nobody pools files; it is the same here.
+        Self::begin(pool).await
+    }
+
+    async fn loop_pools(pool: &Pool<Self>, _place: &Place, _transactions: u32) -> Result<LoopPools<Self>> {
         if is_in_memory(pool).await? {
             // In memory: what the caller's pool holds is all there is.
             let heartbeat = HeartbeatPool::Shared(pool.clone());
@@ -142,7 +147,10 @@ impl Backend for Sqlite {
     }
 
     async fn insert(at: At<'_, Self>, event: &NewEvent<'_>) -> Result<bool> {
-        let stored = sqlx::query(at.sql.insert.safe())
+        let stored = at
+            .sql
+            .insert
+            .query()
             .bind(event.id.to_string())
             .bind(event.event_type)
             .bind(event.version)
@@ -167,7 +175,7 @@ impl Backend for Sqlite {
         wanted: &[Identity<'_>],
     ) -> Result<Vec<(usize, Duplicate)>> {
         let pairs: Vec<_> = wanted.iter().map(|event| (event.id.to_string(), event.dedup_key)).collect();
-        let query = sqlx::query(at.sql.find_duplicates.safe()).bind(json(&pairs)?).bind(event_type);
+        let query = at.sql.find_duplicates.query().bind(json(&pairs)?).bind(event_type);
         rows::all(&query.fetch_all(at.conn).await?, rows::duplicate)
     }
 
@@ -176,7 +184,10 @@ impl Backend for Sqlite {
             let NewRow { id, payload, ordering_key, dedup_key, subject } = row.clone();
             (id.to_string(), payload, ordering_key, dedup_key, subject)
         };
-        let stored = sqlx::query(at.sql.insert_all.safe())
+        let stored = at
+            .sql
+            .insert_all
+            .query()
             .bind(json(&rows.iter().copied().map(row).collect::<Vec<_>>())?)
             .bind(events.event_type)
             .bind(events.version)
@@ -198,7 +209,10 @@ impl Backend for Sqlite {
 
     async fn claim(at: At<'_, Self>, claim: &Claim<'_>) -> Result<Vec<Claimed>> {
         let kinds: Vec<_> = claim.kinds.iter().map(kind_row).collect();
-        let found: Vec<i64> = sqlx::query_scalar(at.sql.candidates.safe())
+        let found: Vec<i64> = at
+            .sql
+            .candidates
+            .scalar()
             .bind(json(&kinds)?)
             .bind(count(claim.limit))
             .bind(count(claim.suspects))
@@ -210,17 +224,13 @@ impl Backend for Sqlite {
         if found.is_empty() {
             return Ok(Vec::new());
         }
-        let query = sqlx::query(at.sql.claim.safe()).bind(json(&found)?).bind(claim.worker).bind(at.now);
+        let query = at.sql.claim.query().bind(json(&found)?).bind(claim.worker).bind(at.now);
         rows::all(&query.fetch_all(at.conn).await?, rows::claimed)
     }
 
     async fn claim_event(at: At<'_, Self>, id: &str, worker: &str) -> Result<Option<Claimed>> {
-        let row = sqlx::query(at.sql.claim_event.safe())
-            .bind(id)
-            .bind(worker)
-            .bind(at.now)
-            .fetch_optional(at.conn)
-            .await?;
+        let row =
+            at.sql.claim_event.query().bind(id).bind(worker).bind(at.now).fetch_optional(at.conn).await?;
         row.as_ref().map(rows::claimed).transpose()
     }
 
@@ -229,13 +239,13 @@ impl Backend for Sqlite {
         let mut matched = Vec::with_capacity(outcomes.len());
         if !updates.is_empty() {
             let rows: Vec<_> = updates.into_iter().map(settlement_row).collect();
-            let query = sqlx::query_scalar(at.sql.settle.safe()).bind(json(&rows)?).bind(worker).bind(at.now);
+            let query = at.sql.settle.scalar().bind(json(&rows)?).bind(worker).bind(at.now);
             let seqs: Vec<i64> = query.fetch_all(&mut *at.conn).await?;
             matched.extend(seqs);
         }
         if !deletes.is_empty() {
             let rows: Vec<_> = deletes.into_iter().map(|outcome| (outcome.seq, outcome.fence)).collect();
-            let query = sqlx::query_scalar(at.sql.settle_delete.safe()).bind(json(&rows)?).bind(worker);
+            let query = at.sql.settle_delete.scalar().bind(json(&rows)?).bind(worker);
             let seqs: Vec<i64> = query.fetch_all(&mut *at.conn).await?;
             matched.extend(seqs);
         }
@@ -243,17 +253,19 @@ impl Backend for Sqlite {
     }
 
     async fn reread(at: At<'_, Self>, seqs: &[i64]) -> Result<Vec<FoundRow>> {
-        let rows = sqlx::query(at.sql.reread.safe()).bind(json(seqs)?).fetch_all(at.conn).await?;
+        let rows = at.sql.reread.query().bind(json(seqs)?).fetch_all(at.conn).await?;
         rows::all(&rows, rows::found)
     }
 
     async fn release_strays(at: At<'_, Self>, worker: &str, in_hand: &[i64]) -> Result<u64> {
-        let query = sqlx::query(at.sql.release_strays.safe()).bind(worker).bind(json(in_hand)?);
+        let query = at.sql.release_strays.query().bind(worker).bind(json(in_hand)?);
         Ok(query.execute(at.conn).await?.rows_affected())
     }
 
     async fn register(at: At<'_, Self>, worker: &WorkerRow<'_>) -> Result<()> {
-        sqlx::query(at.sql.register.safe())
+        at.sql
+            .register
+            .query()
             .bind(worker.id)
             .bind(worker.host)
             .bind(worker.pid)
@@ -267,26 +279,25 @@ impl Backend for Sqlite {
     }
 
     async fn heartbeat(at: At<'_, Self>, worker: &str, in_hand: &[(i64, i64)]) -> Result<Option<Vec<i64>>> {
-        let beat =
-            sqlx::query(at.sql.heartbeat.safe()).bind(worker).bind(at.now).execute(&mut *at.conn).await?;
+        let beat = at.sql.heartbeat.query().bind(worker).bind(at.now).execute(&mut *at.conn).await?;
         if beat.rows_affected() == 0 {
             return Ok(None);
         }
         if in_hand.is_empty() {
             return Ok(Some(Vec::new()));
         }
-        let query = sqlx::query_scalar(at.sql.lost.safe()).bind(worker).bind(json(in_hand)?);
+        let query = at.sql.lost.scalar().bind(worker).bind(json(in_hand)?);
         query.fetch_all(at.conn).await.map(Some)
     }
 
     async fn stop_worker(at: At<'_, Self>, worker: &str) -> Result<()> {
-        sqlx::query(at.sql.stop_worker.safe()).bind(worker).bind(at.now).execute(at.conn).await?;
+        at.sql.stop_worker.query().bind(worker).bind(at.now).execute(at.conn).await?;
         Ok(())
     }
 
     async fn reap(at: At<'_, Self>, page: i64) -> Result<Vec<Reaped>> {
-        sqlx::query(at.sql.mark_dead.safe()).bind(at.now).fetch_all(&mut *at.conn).await?;
-        let rows = sqlx::query(at.sql.reap.safe()).bind(page).bind(at.now).fetch_all(at.conn).await?;
+        at.sql.mark_dead.query().bind(at.now).fetch_all(&mut *at.conn).await?;
+        let rows = at.sql.reap.query().bind(page).bind(at.now).fetch_all(at.conn).await?;
         rows::all(&rows, rows::reaped)
     }
 
@@ -297,7 +308,7 @@ impl Backend for Sqlite {
         after: i64,
         page: i64,
     ) -> Result<PrunePage> {
-        let query = sqlx::query(at.sql.prune_page.safe()).bind(status.as_str()).bind(older_than_ms);
+        let query = at.sql.prune_page.query().bind(status.as_str()).bind(older_than_ms);
         let row = query.bind(after).bind(page).bind(at.now).fetch_one(at.conn).await?;
         rows::prune_page(&row)
     }
@@ -309,12 +320,12 @@ impl Backend for Sqlite {
         after: i64,
         last: i64,
     ) -> Result<u64> {
-        let query = sqlx::query(at.sql.prune.safe()).bind(status.as_str()).bind(older_than_ms);
+        let query = at.sql.prune.query().bind(status.as_str()).bind(older_than_ms);
         Ok(query.bind(after).bind(last).bind(at.now).execute(at.conn).await?.rows_affected())
     }
 
     async fn prune_workers(at: At<'_, Self>) -> Result<u64> {
-        Ok(sqlx::query(at.sql.prune_workers.safe()).bind(at.now).execute(at.conn).await?.rows_affected())
+        Ok(at.sql.prune_workers.query().bind(at.now).execute(at.conn).await?.rows_affected())
     }
 
     async fn bury_unknown(
@@ -324,32 +335,27 @@ impl Backend for Sqlite {
         error: &str,
         page: i64,
     ) -> Result<u64> {
-        let query = sqlx::query(at.sql.bury_unknown.safe()).bind(event_type).bind(after_ms).bind(error);
+        let query = at.sql.bury_unknown.query().bind(event_type).bind(after_ms).bind(error);
         Ok(query.bind(page).bind(at.now).execute(at.conn).await?.rows_affected())
     }
 
     async fn has_inflight(at: At<'_, Self>, event_type: &str, key: &str, value: &str) -> Result<bool> {
         let path = format!("$.{}", json(key)?);
-        sqlx::query_scalar(at.sql.has_inflight.safe())
-            .bind(event_type)
-            .bind(path)
-            .bind(value)
-            .fetch_one(at.conn)
-            .await
+        at.sql.has_inflight.scalar().bind(event_type).bind(path).bind(value).fetch_one(at.conn).await
     }
 
     async fn has_inflight_subject(at: At<'_, Self>, event_type: &str, subject: &str) -> Result<bool> {
-        let query = sqlx::query_scalar(at.sql.has_inflight_subject.safe()).bind(event_type).bind(subject);
+        let query = at.sql.has_inflight_subject.scalar().bind(event_type).bind(subject);
         query.fetch_one(at.conn).await
     }
 
     async fn blocked_keys(at: At<'_, Self>, cap: i64, limit: i64) -> Result<Vec<BlockedKey>> {
-        let query = sqlx::query(at.sql.blocked_keys.safe()).bind(cap).bind(limit);
+        let query = at.sql.blocked_keys.query().bind(cap).bind(limit);
         rows::all(&query.fetch_all(at.conn).await?, rows::blocked_key)
     }
 
     async fn get(at: At<'_, Self>, id: &str) -> Result<Option<EventRecord>> {
-        let row = sqlx::query(at.sql.get.safe()).bind(id).bind(at.now).fetch_optional(at.conn).await?;
+        let row = at.sql.get.query().bind(id).bind(at.now).fetch_optional(at.conn).await?;
         row.as_ref().map(rows::record).transpose()
     }
 
@@ -359,7 +365,10 @@ impl Backend for Sqlite {
         before: Option<(i64, i64)>,
         limit: i64,
     ) -> Result<Vec<EventRecord>> {
-        let rows = sqlx::query(at.sql.dead_letters.safe())
+        let rows = at
+            .sql
+            .dead_letters
+            .query()
             .bind(json(types)?)
             .bind(before.map(|(processed_at, _)| processed_at))
             .bind(before.map(|(_, seq)| seq))
@@ -370,26 +379,25 @@ impl Backend for Sqlite {
     }
 
     async fn requeue(at: At<'_, Self>, id: &str) -> Result<bool> {
-        Ok(sqlx::query(at.sql.requeue.safe()).bind(id).bind(at.now).execute(at.conn).await?.rows_affected()
-            > 0)
+        Ok(at.sql.requeue.query().bind(id).bind(at.now).execute(at.conn).await?.rows_affected() > 0)
     }
 
     async fn requeue_types(at: At<'_, Self>, types: &[&str], page: i64) -> Result<u64> {
-        let query = sqlx::query(at.sql.requeue_types.safe()).bind(json(types)?).bind(page).bind(at.now);
+        let query = at.sql.requeue_types.query().bind(json(types)?).bind(page).bind(at.now);
         Ok(query.execute(at.conn).await?.rows_affected())
     }
 
     async fn discard(at: At<'_, Self>, id: &str) -> Result<bool> {
-        Ok(sqlx::query(at.sql.discard.safe()).bind(id).execute(at.conn).await?.rows_affected() > 0)
+        Ok(at.sql.discard.query().bind(id).execute(at.conn).await?.rows_affected() > 0)
     }
 
     async fn stats(at: At<'_, Self>, cap: i64) -> Result<Vec<TypeStats>> {
-        let rows = sqlx::query(at.sql.stats.safe()).bind(cap).bind(at.now).fetch_all(at.conn).await?;
+        let rows = at.sql.stats.query().bind(cap).bind(at.now).fetch_all(at.conn).await?;
         rows::all(&rows, rows::type_stats)
     }
 
     async fn workers(at: At<'_, Self>) -> Result<Vec<WorkerInfo>> {
-        let rows = sqlx::query(at.sql.workers.safe()).bind(at.now).fetch_all(at.conn).await?;
+        let rows = at.sql.workers.query().bind(at.now).fetch_all(at.conn).await?;
         rows::all(&rows, rows::worker_info)
     }
 }

@@ -1,28 +1,74 @@
 //! The statements of a backend, each a file under `sql/<database>/`, with the tables' names made right for a schema.
 
-use sqlx::AssertSqlSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sqlx::database::HasStatementCache;
+use sqlx::query::{Query, QueryScalar};
+use sqlx::{AssertSqlSafe, Database, FromRow};
+
+/// Where statements run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    pub(crate) schema: Option<Arc<str>>,
+    /// Through a pooler that gives each transaction another connection: nothing is kept on one.
+    pub(crate) pooled: bool,
+}
+
+/// Whether any handle of this process is behind a pooler.
+static POOLED: AtomicBool = AtomicBool::new(false);
+
+impl Place {
+    /// For whoever has no handle: the functions that enqueue. Not to keep anything prepared is always right, and behind a
+    /// pooler the only right thing; so one handle that is behind one decides for all of them.
+    pub(crate) fn without_handle() -> Self {
+        Self { schema: None, pooled: POOLED.load(Ordering::Relaxed) }
+    }
+
+    /// The same place behind a pooler.
+    pub(crate) fn pooled(self) -> Self {
+        POOLED.store(true, Ordering::Relaxed);
+        Self { pooled: true, ..self }
+    }
+}
 
 /// One statement's text, ready to run.
 #[derive(Clone, Debug)]
-pub(super) struct Sql(Arc<str>);
+pub(super) struct Sql {
+    text: Arc<str>,
+    /// Whether the connection keeps it prepared.
+    is_kept: bool,
+}
 
 impl Sql {
     pub(super) fn new(
         file: &str,
-        schema: Option<&str>,
+        place: &Place,
         phrases: &[(&str, &str)],
         name: fn(Option<&str>, &str) -> String,
     ) -> Self {
         let text = phrases
             .iter()
             .fold(without_comments(file), |text, (word, phrase)| with_phrase(&text, word, phrase));
-        Self(qualify(&text, schema, name).into())
+        Self { text: qualify(&text, place.schema.as_deref(), name).into(), is_kept: !place.pooled }
+    }
+
+    pub(super) fn query<'q, DB: Database + HasStatementCache>(&self) -> Query<'q, DB, DB::Arguments> {
+        sqlx::query(self.safe()).persistent(self.is_kept)
+    }
+
+    pub(super) fn scalar<'q, DB: Database + HasStatementCache, T>(
+        &self,
+    ) -> QueryScalar<'q, DB, T, DB::Arguments>
+    where
+        (T,): for<'r> FromRow<'r, DB::Row>,
+    {
+        sqlx::query_scalar(self.safe()).persistent(self.is_kept)
     }
 
     /// The text for sqlx. It holds no value of a user's: the names in it are quoted, everything else is bound.
-    pub(super) fn safe(&self) -> AssertSqlSafe<Arc<str>> {
-        AssertSqlSafe(Arc::clone(&self.0))
+    fn safe(&self) -> AssertSqlSafe<Arc<str>> {
+        AssertSqlSafe(Arc::clone(&self.text))
     }
 }
 
@@ -36,24 +82,23 @@ macro_rules! statements {
         }
 
         impl Statements {
-            fn new(schema: Option<&str>) -> Self {
+            fn new(place: &crate::backend::statements::Place) -> Self {
                 Self {
                     $($field: crate::backend::statements::Sql::new(
                         include_str!(concat!("sql/", $directory, "/", stringify!($field), ".sql")),
-                        schema,
+                        place,
                         $phrases,
                         $name,
                     ),)*
                 }
             }
 
-            /// The statements for a schema, made once.
-            fn of(schema: Option<&str>) -> std::sync::Arc<Self> {
-                static MADE: std::sync::Mutex<std::collections::BTreeMap<Option<String>, std::sync::Arc<Statements>>> =
-                    std::sync::Mutex::new(std::collections::BTreeMap::new());
+            /// The statements for a place, made once.
+            fn of(place: &crate::backend::statements::Place) -> std::sync::Arc<Self> {
+                type Made = std::collections::BTreeMap<crate::backend::statements::Place, std::sync::Arc<Statements>>;
+                static MADE: std::sync::Mutex<Made> = std::sync::Mutex::new(Made::new());
                 let mut made = MADE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                let key = schema.map(str::to_owned);
-                std::sync::Arc::clone(made.entry(key).or_insert_with(|| std::sync::Arc::new(Self::new(schema))))
+                std::sync::Arc::clone(made.entry(place.clone()).or_insert_with(|| std::sync::Arc::new(Self::new(place))))
             }
         }
     };

@@ -9,8 +9,9 @@ use std::pin::Pin;
 
 use super::check::{EnqueueError, check_key};
 use super::common::{Common, common_methods};
-use super::target::{Place, Target, connection_of};
+use super::target::{Target, Where, connection_of};
 use super::{InTransaction, Receipt};
+use crate::backend::Place;
 use crate::backend::data::{NewEvents, NewRow};
 use crate::clock::Clock;
 use crate::event::{Event, EventId};
@@ -51,7 +52,7 @@ pub fn enqueue_all<'t, E: Event>(
     tx: &'t mut (impl InTransaction + ?Sized),
     payloads: impl IntoIterator<Item: Borrow<E>, IntoIter: Send + 't>,
 ) -> EnqueueAll<'t, E> {
-    EnqueueAll::new(tx, payloads, None, Clock::database())
+    EnqueueAll::new(tx, payloads, Place::without_handle(), Clock::database())
 }
 
 /// Events about to be enqueued; await it.
@@ -87,7 +88,7 @@ impl<'t, E: Event> EnqueueAll<'t, E> {
     pub(crate) fn new(
         tx: &'t mut (impl InTransaction + ?Sized),
         payloads: impl IntoIterator<Item: Borrow<E>, IntoIter: Send + 't>,
-        schema: Option<String>,
+        place: Place,
         clock: Clock,
     ) -> Self {
         let mut payloads = payloads.into_iter();
@@ -104,7 +105,7 @@ impl<'t, E: Event> EnqueueAll<'t, E> {
         };
         Self {
             target: connection_of(tx),
-            common: Common::new::<E>(schema, clock),
+            common: Common::new::<E>(place, clock),
             next: Box::new(draw),
             keys: KeysOf { ordering: None, dedup: None, subject: None },
             event: PhantomData,
@@ -139,13 +140,13 @@ impl<'t, E: Event> EnqueueAll<'t, E> {
             if rows.is_empty() {
                 break;
             }
-            let place = Place { schema: self.common.schema.as_deref(), now: self.common.clock.now_ms() };
+            let at = Where { place: &self.common.place, now: self.common.clock.now_ms() };
             if self.common.strict_order {
                 // In one order, so that two of these calls do not wait for each other crosswise.
                 let keys: BTreeSet<&str> =
                     rows.iter().filter_map(|row| row.ordering_key.as_deref()).collect();
                 for key in keys {
-                    self.target.lock_key(place, key).await.map_err(EnqueueError::Database)?;
+                    self.target.lock_key(at, key).await.map_err(EnqueueError::Database)?;
                 }
             }
             let events = NewEvents {
@@ -158,7 +159,7 @@ impl<'t, E: Event> EnqueueAll<'t, E> {
                 on_dead_letter: self.common.on_dead_letter,
                 rows: &rows,
             };
-            receipts.extend(self.target.insert_all(place, &events).await.map_err(EnqueueError::Database)?);
+            receipts.extend(self.target.insert_all(at, &events).await.map_err(EnqueueError::Database)?);
         }
         if receipts.iter().any(|receipt| !receipt.is_duplicate()) {
             nudge::soon();

@@ -1,5 +1,6 @@
 //! What can be said of one event as of many.
 
+use crate::backend::Place;
 use crate::clock::Clock;
 use crate::enqueue::check::{EnqueueError, check_attempts, check_key, encode_headers};
 use crate::event::{Event, OnDeadLetter};
@@ -8,7 +9,7 @@ use crate::schema_name;
 
 #[derive(Debug)]
 pub(super) struct Common {
-    pub(super) schema: Option<String>,
+    pub(super) place: Place,
     pub(super) clock: Clock,
     pub(super) event_type: &'static str,
     pub(super) version: u32,
@@ -21,9 +22,9 @@ pub(super) struct Common {
 }
 
 impl Common {
-    pub(super) fn new<E: Event>(schema: Option<String>, clock: Clock) -> Self {
+    pub(super) fn new<E: Event>(place: Place, clock: Clock) -> Self {
         Self {
-            schema,
+            place,
             clock,
             event_type: E::EVENT_TYPE,
             version: E::VERSION,
@@ -38,7 +39,7 @@ impl Common {
 
     /// Refuses what is impossible; the headers as they are stored.
     pub(super) fn check(&self) -> Result<Option<String>, EnqueueError> {
-        if let Some(schema) = &self.schema {
+        if let Some(schema) = &self.place.schema {
             schema_name::check(schema).map_err(EnqueueError::Schema)?;
         }
         check_attempts(self.max_attempts)?;
@@ -91,7 +92,7 @@ macro_rules! common_methods {
 
         /// The schema of the outbox's tables; see [`Outbox::schema`](crate::Outbox::schema).
         pub fn schema(mut self, name: impl Into<String>) -> Self {
-            self.common.schema = Some(name.into());
+            self.common.place.schema = Some(name.into().into());
             self
         }
     };

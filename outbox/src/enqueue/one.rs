@@ -7,8 +7,9 @@ use std::pin::Pin;
 
 use super::check::{EnqueueError, check_key};
 use super::common::{Common, common_methods};
-use super::target::{Place, Target, connection_of};
+use super::target::{Target, Where, connection_of};
 use super::{InTransaction, Receipt};
+use crate::backend::Place;
 use crate::backend::data::NewEvent;
 use crate::clock::Clock;
 use crate::event::{Event, EventId};
@@ -76,7 +77,7 @@ use crate::payload::{self, PayloadError};
 /// [`EnqueueError`]; all but its `Database` are found before any statement is sent, and the transaction is as usable as
 /// before.
 pub fn enqueue<E: Event>(tx: &mut (impl InTransaction + ?Sized), payload: impl Borrow<E>) -> Enqueue<'_> {
-    Enqueue::new::<E>(tx, payload.borrow(), None, Clock::database())
+    Enqueue::new::<E>(tx, payload.borrow(), Place::without_handle(), Clock::database())
 }
 
 /// An event about to be enqueued; await it.
@@ -95,12 +96,12 @@ impl<'t> Enqueue<'t> {
     pub(crate) fn new<E: Event>(
         tx: &'t mut (impl InTransaction + ?Sized),
         payload: &E,
-        schema: Option<String>,
+        place: Place,
         clock: Clock,
     ) -> Self {
         Self {
             target: connection_of(tx),
-            common: Common::new::<E>(schema, clock),
+            common: Common::new::<E>(place, clock),
             id: EventId::new(),
             payload: payload::encode(payload),
             ordering_key: None,
@@ -167,11 +168,11 @@ impl<'t> Enqueue<'t> {
             dedup_key: self.dedup_key.as_deref(),
             subject: self.subject.as_deref(),
         };
-        let place = Place { schema: self.common.schema.as_deref(), now: self.common.clock.now_ms() };
+        let at = Where { place: &self.common.place, now: self.common.clock.now_ms() };
         if let (true, Some(key)) = (self.common.strict_order, event.ordering_key) {
-            self.target.lock_key(place, key).await.map_err(EnqueueError::Database)?;
+            self.target.lock_key(at, key).await.map_err(EnqueueError::Database)?;
         }
-        let receipt = self.target.insert(place, &event).await.map_err(EnqueueError::Database)?;
+        let receipt = self.target.insert(at, &event).await.map_err(EnqueueError::Database)?;
         if !receipt.is_duplicate() {
             // Before the commit, which is the caller's: the worker looks again in the next milliseconds.
             nudge::soon();

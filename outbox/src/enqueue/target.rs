@@ -6,26 +6,26 @@ use std::pin::Pin;
 
 use super::{InTransaction, Receipt};
 use crate::backend::data::{Duplicate, Identity, NewEvent, NewEvents, NewRow};
-use crate::backend::{At, Backend};
+use crate::backend::{At, Backend, Place};
 use crate::event::EventId;
 
 type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, sqlx::Error>> + Send + 'a>>;
 
 /// Where the tables are, and the time if a test has moved it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place<'a> {
-    pub(super) schema: Option<&'a str>,
+pub(super) struct Where<'a> {
+    pub(super) place: &'a Place,
     pub(super) now: Option<i64>,
 }
 
 pub(super) trait Target: Send {
     fn unqueryable(&self, payload: &str) -> Option<&'static str>;
 
-    fn insert<'a>(&'a mut self, place: Place<'a>, event: &'a NewEvent<'a>) -> Answer<'a, Receipt>;
+    fn insert<'a>(&'a mut self, at: Where<'a>, event: &'a NewEvent<'a>) -> Answer<'a, Receipt>;
 
-    fn insert_all<'a>(&'a mut self, place: Place<'a>, events: &'a NewEvents<'a>) -> Answer<'a, Vec<Receipt>>;
+    fn insert_all<'a>(&'a mut self, at: Where<'a>, events: &'a NewEvents<'a>) -> Answer<'a, Vec<Receipt>>;
 
-    fn lock_key<'a>(&'a mut self, place: Place<'a>, key: &'a str) -> Answer<'a, ()>;
+    fn lock_key<'a>(&'a mut self, at: Where<'a>, key: &'a str) -> Answer<'a, ()>;
 }
 
 struct Connection<'t, DB: Backend>(&'t mut DB::Connection);
@@ -39,18 +39,18 @@ impl<DB: Backend> Target for Connection<'_, DB> {
         DB::unqueryable(payload)
     }
 
-    fn insert<'a>(&'a mut self, place: Place<'a>, event: &'a NewEvent<'a>) -> Answer<'a, Receipt> {
+    fn insert<'a>(&'a mut self, at: Where<'a>, event: &'a NewEvent<'a>) -> Answer<'a, Receipt> {
         Box::pin(async move {
-            let sql = &*DB::statements(place.schema);
+            let sql = &*DB::statements(at.place);
             loop {
-                if DB::insert(At { conn: &mut *self.0, sql, now: place.now }, event).await? {
+                if DB::insert(At { conn: &mut *self.0, sql, now: at.now }, event).await? {
                     return Ok(Receipt::Enqueued(event.id));
                 }
                 // In a statement of its own: one that inserts and reads sees neither row when the other transaction
                 // commits in between.
                 let identity = Identity { id: event.id, dedup_key: event.dedup_key };
-                let at = At { conn: &mut *self.0, sql, now: place.now };
-                let found = DB::find_duplicates(at, event.event_type, &[identity]).await?;
+                let on = At { conn: &mut *self.0, sql, now: at.now };
+                let found = DB::find_duplicates(on, event.event_type, &[identity]).await?;
                 if let Some((_, Duplicate { id, status })) = found.into_iter().next() {
                     return Ok(Receipt::Duplicate { id, status });
                 }
@@ -59,15 +59,15 @@ impl<DB: Backend> Target for Connection<'_, DB> {
         })
     }
 
-    fn insert_all<'a>(&'a mut self, place: Place<'a>, events: &'a NewEvents<'a>) -> Answer<'a, Vec<Receipt>> {
+    fn insert_all<'a>(&'a mut self, at: Where<'a>, events: &'a NewEvents<'a>) -> Answer<'a, Vec<Receipt>> {
         Box::pin(async move {
-            let sql = &*DB::statements(place.schema);
+            let sql = &*DB::statements(at.place);
             let mut receipts: Vec<Option<Receipt>> = vec![None; events.rows.len()];
             let mut left: Vec<usize> = (0..events.rows.len()).collect();
             while !left.is_empty() {
                 let rows: Vec<&NewRow> = left.iter().map(|index| &events.rows[*index]).collect();
-                let at = At { conn: &mut *self.0, sql, now: place.now };
-                let stored: HashSet<EventId> = DB::insert_all(at, events, &rows).await?.into_iter().collect();
+                let on = At { conn: &mut *self.0, sql, now: at.now };
+                let stored: HashSet<EventId> = DB::insert_all(on, events, &rows).await?.into_iter().collect();
                 left.retain(|index| {
                     let id = events.rows[*index].id;
                     let is_new = stored.contains(&id);
@@ -81,9 +81,9 @@ impl<DB: Backend> Target for Connection<'_, DB> {
                 }
                 let identities: Vec<Identity<'_>> =
                     left.iter().map(|index| events.rows[*index].identity()).collect();
-                let at = At { conn: &mut *self.0, sql, now: place.now };
+                let on = At { conn: &mut *self.0, sql, now: at.now };
                 for (position, Duplicate { id, status }) in
-                    DB::find_duplicates(at, events.event_type, &identities).await?
+                    DB::find_duplicates(on, events.event_type, &identities).await?
                 {
                     receipts[left[position]] = Some(Receipt::Duplicate { id, status });
                 }
@@ -94,10 +94,10 @@ impl<DB: Backend> Target for Connection<'_, DB> {
         })
     }
 
-    fn lock_key<'a>(&'a mut self, place: Place<'a>, key: &'a str) -> Answer<'a, ()> {
+    fn lock_key<'a>(&'a mut self, at: Where<'a>, key: &'a str) -> Answer<'a, ()> {
         Box::pin(async move {
-            let sql = &*DB::statements(place.schema);
-            DB::lock_key(At { conn: &mut *self.0, sql, now: place.now }, place.schema, key).await
+            let sql = &*DB::statements(at.place);
+            DB::lock_key(At { conn: &mut *self.0, sql, now: at.now }, at.place.schema.as_deref(), key).await
         })
     }
 }

@@ -75,6 +75,9 @@ fn pause(interval: Duration) -> Duration {
 
 async fn beat<DB: Backend>(session: &Session<DB>, pool: &Pool<DB>) -> Result<Option<Vec<i64>>, sqlx::Error> {
     let in_hand = session.hands().held();
-    let mut conn = pool.acquire().await?;
-    DB::heartbeat(session.at(&mut conn), &session.worker, &in_hand).await
+    let store = &session.setup.store;
+    let mut held = store.hold(pool).await?;
+    let lost = DB::heartbeat(store.at(held.connection()), &session.worker, &in_hand).await?;
+    held.done().await?;
+    Ok(lost)
 }

@@ -110,6 +110,11 @@ fn preflight<DB: Backend>(outbox: &Outbox<DB>, options: Options) -> Result<Optio
     outbox.registry.check(&outbox.states, &options.expected)?;
     outbox.registry.check_database(TypeId::of::<DB>(), DB::DATABASE)?;
     options.check(&outbox.registry)?;
+    if options.listen && outbox.store.place.pooled {
+        let problem =
+            "hears nothing through a pooler in transaction mode: leave one of the two out".to_owned();
+        return Err(RunError::Option { option: "listen", problem });
+    }
     Ok(options)
 }
 

@@ -13,8 +13,8 @@ use uuid::Uuid;
 use super::hands::{Accepted, Hands, PREFETCH_WAIT};
 use super::tally::Tally;
 use super::{Options, execute};
+use crate::backend::Backend;
 use crate::backend::data::{Claimed, HeartbeatPool, WorkerRow, duration_ms};
-use crate::backend::{At, Backend};
 use crate::handle::Outbox;
 use crate::handler::{States, Stop};
 use crate::store::{Store, run};
@@ -45,7 +45,7 @@ pub(super) struct Setup<DB: Backend> {
 
 impl<DB: Backend> Setup<DB> {
     pub(super) async fn new(outbox: &Outbox<DB>, options: Options) -> Result<Arc<Self>, sqlx::Error> {
-        let pools = DB::loop_pools(&outbox.store.pool, options.tx_connections).await?;
+        let pools = DB::loop_pools(&outbox.store.pool, &outbox.store.place, options.tx_connections).await?;
         Ok(Arc::new(Self {
             claims: outbox.store.through(pools.claim),
             store: outbox.store.through(pools.settle),
@@ -127,10 +127,6 @@ impl<DB: Backend> Session<DB> {
     pub(super) fn hands(&self) -> MutexGuard<'_, Hands> {
         // The bookkeeping has no state between its statements that a panic could leave half done.
         self.hands.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn at<'a>(&'a self, conn: &'a mut DB::Connection) -> At<'a, DB> {
-        self.setup.store.at(conn)
     }
 
     pub(super) fn states(&self) -> States {
