@@ -4,8 +4,9 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
+use syn::parse::{ParseStream, Parser};
 use syn::spanned::Spanned;
-use syn::{DeriveInput, Type};
+use syn::{DeriveInput, Path, Type};
 
 use crate::args::{Args, Of};
 use crate::signature::Signature;
@@ -29,36 +30,39 @@ fn registration(args: &Args, signature: &Signature) -> TokenStream {
         .as_ref()
         .map(|event_type| event_impl(args, &quote!(#payload), &event_type.to_token_stream()));
     let event = event.map(|tokens| quote!(#(#cfgs)* #tokens));
-    let definition = definition(args, signature);
+    let (definition, constant) = (definition(args, signature), constant(name));
     let submission = (!args.unregistered).then(|| {
         quote! {
-            #krate::private::inventory::submit! { <#name as #krate::private::Handler>::DEF }
+            #(#cfgs)*
+            const _: () = {
+                #krate::private::inventory::submit! { #constant }
+            };
         }
     });
-    // A type of the function's own name, beside which it can stand: it goes wherever the function is imported, and is
-    // how `handler!` finds the definition.
     quote! {
         #event
         #(#cfgs)*
         #[doc(hidden)]
-        #[allow(
-            dead_code,
-            missing_copy_implementations,
-            missing_debug_implementations,
-            non_camel_case_types,
-            unreachable_pub
-        )]
-        #visibility struct #name {}
-        #(#cfgs)*
-        #[allow(deprecated)]
-        const _: () = {
-            #[automatically_derived]
-            impl #krate::private::Handler for #name {
-                const DEF: #krate::private::HandlerDef = #definition;
-            }
-            #submission
-        };
+        #[allow(dead_code, deprecated, non_upper_case_globals, unreachable_pub)]
+        #visibility const #constant: #krate::private::HandlerDef = #definition;
+        #submission
     }
+}
+
+/// Where the definition of a function's handler is: beside the function, as visible as it is.
+fn constant(function: &Ident) -> Ident {
+    format_ident!("__outbox_handler_{}", function.unraw(), span = function.span())
+}
+
+/// `handler!(path::to::function)`.
+pub(crate) fn handler_path(tokens: TokenStream) -> TokenStream {
+    let rule = "`handler!` takes the path of a function: `handler!(billing::push_invoice)`";
+    let path = (|input: ParseStream<'_>| input.call(Path::parse_mod_style)).parse2(tokens);
+    let Ok(mut path) = path else { return syn::Error::new(Span::call_site(), rule).into_compile_error() };
+    if let Some(last) = path.segments.last_mut() {
+        last.ident = constant(&last.ident);
+    }
+    path.into_token_stream()
 }
 
 fn definition(args: &Args, signature: &Signature) -> TokenStream {
@@ -196,8 +200,6 @@ fn event_impl(args: &Args, payload: &TokenStream, event_type: &TokenStream) -> T
 
 #[cfg(test)]
 mod tests {
-    use syn::parse::Parser;
-
     use super::*;
 
     /// The output of one handler is written down in ARCHITECTURE.md, where it is read: token for token what comes out.

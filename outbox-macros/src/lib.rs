@@ -53,3 +53,11 @@ pub fn outbox_handler(arguments: TokenStream, item: TokenStream) -> TokenStream 
 pub fn derive_event(item: TokenStream) -> TokenStream {
     expand::event(item.into()).into()
 }
+
+/// The definition of a handler function, for `Registry::with`: `handler!(billing::push_invoice)`.
+///
+/// The path is that of the function where it stands, with `#[outbox_handler]` on it, and not that of a re-export.
+#[proc_macro]
+pub fn handler(path: TokenStream) -> TokenStream {
+    expand::handler_path(path.into()).into()
+}

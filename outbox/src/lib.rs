@@ -56,7 +56,7 @@ pub use handler::{
     Context, Delivery, ExtractError, FromDelivery, HandlerError, HandlerResult, Headers, IntoHandlerResult,
     Requirements, ResultExt, State, States,
 };
-pub use outbox_macros::{Event, outbox_handler};
+pub use outbox_macros::{Event, handler, outbox_handler};
 pub use payload::{MAX_DEPTH, MAX_PAYLOAD_BYTES, PayloadError};
 pub use registry::{HandlerDef, Registry, RegistryError};
 pub use retry::Backoff;

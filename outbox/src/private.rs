@@ -12,9 +12,3 @@ pub use inventory;
 pub fn boxed(future: impl Future<Output = Result<(), Failure>> + Send + 'static) -> HandlerFuture {
     Box::pin(future)
 }
-
-/// What the attribute writes beside each handler function, on a type of the function's name.
-pub trait Handler {
-    /// The handler.
-    const DEF: HandlerDef;
-}

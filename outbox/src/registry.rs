@@ -306,16 +306,6 @@ fn claim_on(name: &str, def: &HandlerDef) -> String {
     format!("`{}` at {}{by}", def.name, def.place())
 }
 
-/// The definition of a handler function, for [`Registry::with`]: `outbox::handler!(billing::push_invoice)`.
-///
-/// The function is one with `#[outbox_handler]`; where its name is imported, the name alone will do.
-#[macro_export]
-macro_rules! handler {
-    ($function:path) => {
-        <$function as $crate::private::Handler>::DEF
-    };
-}
-
 /// What is wrong with a program's set of handlers. Nothing was claimed.
 #[derive(thiserror::Error)]
 #[non_exhaustive]

@@ -245,7 +245,7 @@ async fn every_shape_is_registered_where_it_stands() {
 #[test]
 fn a_handler_can_be_named_instead_of_linked() {
     let named = outbox::handler!(led);
-    assert_eq!((named.name(), named.event_type(), named.version()), ("shapes::led", "shapes.led", 3));
+    assert_eq!((named.name(), named.event_type(), named.version()), ("ui::shapes::led", "shapes.led", 3));
     assert_eq!(named.aliases(), ["shapes.followed", "shapes.pulled"]);
     assert_eq!(Led::ALIASES, named.aliases());
     let registry = Registry::empty()
