@@ -21,8 +21,7 @@ pub(super) fn renamed(stored: &Value, changes: Vec<(Path, Change)>, decodes: Dec
     if !changes.iter().any(|(_, change)| suspicious(change)) {
         return changes.into_iter().map(|(_, change)| change).collect();
     }
-    let sample = Maker { document: Document(stored), number: 0 }.value(stored, MAX_DEPTH);
-    let trial = Trial { stored, sample, decodes };
+    let trial = Trial { stored, sample: of(stored), decodes };
     let judge = |(path, change): (Path, Change)| match (change.rule, path.parent()) {
         (Rule::RequiredFieldAdded, Some((parent, _))) if trial.does_without(parent) => None,
         (Rule::FieldRemoved | Rule::FieldRefused, Some((parent, name))) if trial.reads(parent, name) => {
@@ -32,6 +31,11 @@ pub(super) fn renamed(stored: &Value, changes: Vec<(Path, Change)>, decodes: Dec
         _ => Some(change),
     };
     changes.into_iter().filter_map(judge).collect()
+}
+
+/// A payload that this schema allows.
+pub(super) fn of(schema: &Value) -> Value {
+    Maker { document: Document(schema), number: 0 }.value(schema, MAX_DEPTH)
 }
 
 struct Trial<'s> {
@@ -110,10 +114,10 @@ impl Maker<'_> {
         if depth == 0 && shapes.iter().any(|shape| shape.kind() == Kind::Null) {
             return Value::Null;
         }
-        most(shapes).map_or(Value::Null, |shape| self.of(&shape, depth.saturating_sub(1)))
+        most(shapes).map_or(Value::Null, |shape| self.one(&shape, depth.saturating_sub(1)))
     }
 
-    fn of(&mut self, shape: &Shape, depth: usize) -> Value {
+    fn one(&mut self, shape: &Shape, depth: usize) -> Value {
         if let Some(value) = shape.get("const") {
             return value.clone();
         }
