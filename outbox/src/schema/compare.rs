@@ -9,16 +9,16 @@ use super::path::Path;
 use super::rules::{Change, Rule};
 use super::shape::{Document, Kind, Rest, Shape};
 
+pub(super) type Changes = Vec<(Path, Change)>;
+
 /// Everything that differs.
-pub(super) fn compare(stored: &Value, reader: &Value) -> Vec<(Path, Change)> {
+pub(super) fn compare(stored: &Value, reader: &Value) -> Changes {
     let mut comparison =
         Comparison { stored: Document(stored), reader: Document(reader), open: HashSet::new() };
     // By a reference, so that a payload that holds itself is known again.
     let whole = serde_json::json!({ "$ref": "#" });
     comparison.node(&whole, &whole, &Path::default())
 }
-
-pub(super) type Changes = Vec<(Path, Change)>;
 
 struct Comparison<'s> {
     stored: Document<'s>,
@@ -42,28 +42,14 @@ impl Comparison<'_> {
 
     /// Finds for each stored alternative the one that reads it.
     fn unions(&mut self, stored: &[Shape], reader: &[Shape], path: &Path) -> Changes {
-        let is_anything = |shapes: &[Shape]| shapes.iter().any(|shape| shape.kind() == Kind::Anything);
-        match (is_anything(stored), is_anything(reader)) {
-            (true, true) => return Vec::new(),
-            (false, true) => return vec![change(path, Rule::TypeWidened, "takes any value now")],
-            (true, false) => {
-                let what = format!("type changed from anything to {}", names(reader));
-                return vec![change(path, Rule::TypeChanged, what)];
-            }
-            (false, false) => {}
+        if let Some(changes) = anything(stored, reader, path) {
+            return changes;
         }
         let mut changes = Vec::new();
         let mut used = vec![false; reader.len()];
         let mut unread = Vec::new();
         for shape in stored {
-            let label = shape.label();
-            let alike = (0..reader.len()).filter(|index| reader[*index].label() == label).collect();
-            // One that bears another name but takes every value: a string where there was an enum, a float for an integer.
-            let found = self.best(shape, reader, alike, path).or_else(|| {
-                let all = (0..reader.len()).collect();
-                self.best(shape, reader, all, path).filter(|(_, changes)| breaks(changes) == 0)
-            });
-            match found {
+            match self.reader_of(shape, reader, path) {
                 Some((index, found)) => {
                     used[index] = true;
                     changes.extend(found);
@@ -71,18 +57,30 @@ impl Comparison<'_> {
                 None => unread.push(shape),
             }
         }
-        let mut unused: Vec<&Shape> =
-            reader.iter().zip(&used).filter(|(_, used)| !**used).map(|(shape, _)| shape).collect();
-        if let ([old], [new]) = (unread.as_slice(), unused.as_slice())
-            && old.kind() != Kind::Null
-            && new.kind() != Kind::Null
-        {
-            changes.extend(self.pair(old, new, path));
-            (unread, unused) = (Vec::new(), Vec::new());
+        let unused = reader.iter().zip(&used).filter(|(_, used)| !**used);
+        let unused: Vec<&Shape> = unused.map(|(shape, _)| shape).collect();
+        match (unread.as_slice(), unused.as_slice()) {
+            // What is left on each side is the same thing, changed.
+            ([old], [new]) if old.kind() != Kind::Null && new.kind() != Kind::Null => {
+                changes.extend(self.pair(old, new, path));
+            }
+            _ => {
+                changes.extend(unread.into_iter().map(|shape| gone(shape, reader, path)));
+                changes.extend(unused.into_iter().map(|shape| added(shape, path)));
+            }
         }
-        changes.extend(unread.into_iter().map(|shape| gone(shape, reader, path)));
-        changes.extend(unused.into_iter().map(|shape| added(shape, path)));
         changes
+    }
+
+    /// The alternative of the same name; or one of another name that takes every value: a string where there was an
+    /// enum, a float for an integer.
+    fn reader_of(&mut self, stored: &Shape, reader: &[Shape], path: &Path) -> Option<(usize, Changes)> {
+        let label = stored.label();
+        let alike = (0..reader.len()).filter(|index| reader[*index].label() == label).collect();
+        self.best(stored, reader, alike, path).or_else(|| {
+            let all = (0..reader.len()).collect();
+            self.best(stored, reader, all, path).filter(|(_, changes)| breaks(changes) == 0)
+        })
     }
 
     /// Of these alternatives the one that fits best, and what differs.
@@ -196,6 +194,20 @@ impl Comparison<'_> {
             }
             (None, None) => self.node(&items(stored), &items(reader), &path.item()),
         }
+    }
+}
+
+/// What is to be said where one of the two takes any value.
+fn anything(stored: &[Shape], reader: &[Shape], path: &Path) -> Option<Changes> {
+    let is_anything = |shapes: &[Shape]| shapes.iter().any(|shape| shape.kind() == Kind::Anything);
+    match (is_anything(stored), is_anything(reader)) {
+        (true, true) => Some(Vec::new()),
+        (false, true) => Some(vec![change(path, Rule::TypeWidened, "takes any value now")]),
+        (true, false) => {
+            let what = format!("type changed from anything to {}", names(reader));
+            Some(vec![change(path, Rule::TypeChanged, what)])
+        }
+        (false, false) => None,
     }
 }
 

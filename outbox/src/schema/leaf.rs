@@ -131,15 +131,10 @@ fn precision(stored: &Shape, reader: &Shape, path: &Path) -> Changes {
 fn range(stored: &Shape, reader: &Shape, path: &Path) -> Changes {
     let ((old_low, old_high), (new_low, new_high)) = (bounds(stored), bounds(reader));
     let what = || {
-        let integers = changed("range", stored, reader);
-        let shown = |shape: &Shape| {
-            let (low, high) = bounds(shape);
-            format!("{low:.0} to {high:.0}")
-        };
         if stored.text("format") == reader.text("format") {
-            format!("range changed from {} to {}", shown(stored), shown(reader))
+            format!("range changed from {old_low:.0} … {old_high:.0} to {new_low:.0} … {new_high:.0}")
         } else {
-            integers
+            changed("range", stored, reader)
         }
     };
     if new_low > old_low || new_high < old_high {
