@@ -4,7 +4,7 @@
 //! way that events stored before would not survive; [`document`] is everything in one JSON document, for people and
 //! for other languages.
 //!
-//! ```
+//! ```standalone_crate
 //! # use outbox::{HandlerResult, outbox_handler};
 //! # #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 //! # struct Invoice { cents: i64 }
