@@ -24,24 +24,32 @@ impl<E> Upcast<E> {
     }
 }
 
-/// Reads a stored payload of this version.
+/// Reads a stored payload of this version. Compiled for each payload, and so written with little.
 pub(crate) fn read<E: Event>(version: u32, text: &str) -> Result<E, Failure> {
     if version >= E::VERSION || E::UPCASTS.is_empty() {
         return decode(text);
     }
-    let Some(upcast) = E::UPCASTS.iter().find(|upcast| upcast.version == version) else {
-        let first = E::UPCASTS.iter().map(|upcast| upcast.version).min().unwrap_or(E::VERSION);
-        return Err(Failure::Undecodable(format!(
-            "payload of version {version} is not read any more: the oldest version that {} is led from is {first}",
-            type_name::<E>()
-        )));
-    };
-    (upcast.read)(text)
+    for upcast in E::UPCASTS {
+        if upcast.version == version {
+            return (upcast.read)(text);
+        }
+    }
+    Err(unread(version, E::UPCASTS[0].version, type_name::<E>()))
+}
+
+fn unread(version: u32, oldest: u32, payload: &str) -> Failure {
+    Failure::Undecodable(format!(
+        "payload of version {version} is not read any more: the oldest version that {payload} is led from is {oldest}"
+    ))
 }
 
 /// The schemas of the older versions that are read in ways of their own.
 pub(crate) fn schemas<E: Event>() -> Vec<(u32, Schema)> {
-    E::UPCASTS.iter().map(|upcast| (upcast.version, (upcast.schema)())).collect()
+    let mut schemas = Vec::new();
+    for upcast in E::UPCASTS {
+        schemas.push((upcast.version, (upcast.schema)()));
+    }
+    schemas
 }
 
 fn decode<T: DeserializeOwned>(text: &str) -> Result<T, Failure> {
