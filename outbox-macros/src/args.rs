@@ -23,6 +23,7 @@ pub(crate) struct Args {
     pub(crate) name: Option<LitStr>,
     pub(crate) max_attempts: Option<u32>,
     pub(crate) version: Option<u32>,
+    pub(crate) blocks_its_key: Option<bool>,
     pub(crate) aliases: Vec<LitStr>,
     pub(crate) upcasts: Option<Upcasts>,
     pub(crate) timeout_ms: Option<u64>,
@@ -33,7 +34,7 @@ pub(crate) struct Args {
 }
 
 /// What is said of the event, not of its handler.
-const EVENT_OPTIONS: &[&str] = &["max_attempts", "version", "upcast", "aliases"];
+const EVENT_OPTIONS: &[&str] = &["max_attempts", "version", "on_dead_letter", "upcast", "aliases"];
 const HANDLER_OPTIONS: &[&str] = &["timeout", "concurrency", "backoff", "register"];
 const COMMON_OPTIONS: &[&str] = &["crate"];
 
@@ -113,6 +114,7 @@ impl Args {
         match name.as_str() {
             "max_attempts" => self.max_attempts = Some(value::count(input, option)?),
             "version" => self.version = Some(value::count(input, option)?),
+            "on_dead_letter" => self.blocks_its_key = Some(value::blocks(input, option)?),
             "concurrency" => self.concurrency = Some(value::count(input, option)?),
             "timeout" => self.timeout_ms = Some(value::duration_ms(input, option)?),
             "backoff" => self.backoff = Some(expression(input, option)?),

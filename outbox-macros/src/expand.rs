@@ -180,6 +180,10 @@ fn event_impl(args: &Args, payload: &TokenStream, event_type: &TokenStream) -> T
     let version = args.version.map(|version| quote!(const VERSION: ::core::primitive::u32 = #version;));
     let max_attempts =
         args.max_attempts.map(|attempts| quote!(const MAX_ATTEMPTS: ::core::primitive::u32 = #attempts;));
+    let on_dead_letter = args.blocks_its_key.map(|blocks| {
+        let then = if blocks { quote!(Block) } else { quote!(Continue) };
+        quote!(const ON_DEAD_LETTER: #krate::OnDeadLetter = #krate::OnDeadLetter::#then;)
+    });
     let names = &args.aliases;
     let aliases = (!names.is_empty())
         .then(|| quote!(const ALIASES: &'static [&'static ::core::primitive::str] = &[#(#names),*];));
@@ -192,6 +196,7 @@ fn event_impl(args: &Args, payload: &TokenStream, event_type: &TokenStream) -> T
             const EVENT_TYPE: &'static ::core::primitive::str = #event_type;
             #version
             #max_attempts
+            #on_dead_letter
             #aliases
             #upcasts
         }

@@ -26,6 +26,7 @@ use proc_macro::TokenStream;
 /// |---|---|---|
 /// | `max_attempts = 5` | attempts before an event is a dead letter, from 1; only with a name | 10 |
 /// | `version = 2` | the version of the payload's shape, from 1; only with a name | 1 |
+/// | `on_dead_letter = "block"` | a dead letter blocks its ordering key, until it is requeued, discarded or pruned; only with a name | `"continue"`: the next of the key goes on |
 /// | `upcast(1 => from_v1)` | a function for each older version: it takes that version's struct and gives the next one's, or a `Result` of it; only with a name | older versions decode as the payload itself |
 /// | `aliases("billing.invoice_created")` | names that the event had before, under which stored events are handled as well; only with a name | none |
 /// | `timeout = "30s"` | how long one run may take: `ms`, `s`, `m`, `h`, such as `"1m30s"` | the worker's, 90 s |
@@ -48,7 +49,7 @@ pub fn outbox_handler(arguments: TokenStream, item: TokenStream) -> TokenStream 
 /// struct InvoiceEvent { … }
 /// ```
 ///
-/// Options: `max_attempts`, `version`, `upcast`, `aliases` and `crate`, as of `#[outbox_handler]`.
+/// Options: `max_attempts`, `version`, `on_dead_letter`, `upcast`, `aliases` and `crate`, as of `#[outbox_handler]`.
 #[proc_macro_derive(Event, attributes(event))]
 pub fn derive_event(item: TokenStream) -> TokenStream {
     expand::event(item.into()).into()

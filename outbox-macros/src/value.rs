@@ -68,6 +68,17 @@ pub(crate) fn truth(input: ParseStream<'_>, option: &Ident) -> syn::Result<bool>
     literal.map(|literal| literal.value).map_err(rule)
 }
 
+/// `"continue"` or `"block"`: whether it blocks.
+pub(crate) fn blocks(input: ParseStream<'_>, option: &Ident) -> syn::Result<bool> {
+    let rule = || format!("`{option}` takes `\"continue\"` or `\"block\"`: `{option} = \"block\"`");
+    let literal: LitStr = input.parse().map_err(|error| syn::Error::new(error.span(), rule()))?;
+    match literal.value().as_str() {
+        "continue" => Ok(false),
+        "block" => Ok(true),
+        _ => Err(syn::Error::new(literal.span(), rule())),
+    }
+}
+
 /// A whole number from 1.
 pub(crate) fn count(input: ParseStream<'_>, option: &Ident) -> syn::Result<u32> {
     let rule = || format!("`{option}` takes a whole number from 1 to 2147483647, such as `{option} = 5`");

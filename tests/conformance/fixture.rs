@@ -54,7 +54,7 @@ async fn anything(value: Anything, State(seen): State<Seen>) {
     seen.0.lock().unwrap().push(value.0);
 }
 
-#[outbox_handler("test.other", max_attempts = 3, concurrency = 2)]
+#[outbox_handler("test.other", max_attempts = 3, concurrency = 2, on_dead_letter = "block")]
 async fn other(other: Other, ctx: Context, State(script): State<Script>) -> HandlerResult {
     script.run(other.n, ctx).await
 }

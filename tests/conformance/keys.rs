@@ -116,6 +116,24 @@ pub async fn p03_a_dead_letter_lets_the_next_go_or_blocks_visibly<DB: Harness>()
     assert_eq!((blocked[0].ordering_key.as_str(), blocked[0].id, blocked[0].waiting), ("stops", head, 2));
     assert_eq!(fixture.get(head).await.on_dead_letter, OnDeadLetter::Block);
 
+    // What the event's own type says holds where the enqueue says nothing.
+    let other = fixture.enqueue(Other { n: 1 }).await;
+    let allowed = keyed(&fixture, 14, |event| event).await;
+    assert_eq!(fixture.get(allowed).await.on_dead_letter, OnDeadLetter::Continue);
+    assert_eq!(
+        fixture.get(other).await.on_dead_letter,
+        OnDeadLetter::Continue,
+        "without a key there is nothing to block"
+    );
+    let mut tx = fixture.outbox.begin().await.unwrap();
+    let typed =
+        fixture.outbox.enqueue::<Other>(&mut tx, Other { n: 2 }).ordering_key("typed").await.unwrap().id();
+    tx.commit().await.unwrap();
+    assert_eq!(fixture.get(typed).await.on_dead_letter, OnDeadLetter::Block);
+    for id in [other, allowed, typed] {
+        fixture.edit(id, "status = 'completed'").await;
+    }
+
     // Discarding the dead letter lets the others go.
     fixture.outbox.discard(head).await.unwrap();
     assert!(fixture.outbox.blocked_keys(10).await.unwrap().is_empty());
