@@ -40,13 +40,16 @@ const PHRASES: &[(&str, &str)] = &[
 /// Where the tables are unless the application says otherwise. Named, since its connections may look elsewhere.
 const DEFAULT_SCHEMA: &str = "public";
 
-/// For every connection of the loop. The guards are written for READ COMMITTED, whatever the server's default is.
-const LOOP_SETTINGS: [(&str, &str); 2] =
-    [("default_transaction_isolation", "read committed"), ("enable_seqscan", "off")];
+/// For every connection of the loop. The guards are written for READ COMMITTED, whatever the server's default is. Where a
+/// scan is all there is, as over the workers' table, `enable_seqscan` makes a plan look so dear that the server would
+/// compile it: a tenth of a second and more, at every reap, for a few rows.
+const LOOP_SETTINGS: [(&str, &str); 3] =
+    [("default_transaction_isolation", "read committed"), ("enable_seqscan", "off"), ("jit", "off")];
 
 /// The same for one transaction; all of them at once, since nothing else runs in it.
 const POOLED_SETTINGS: &str = "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; \
-                               SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off";
+                               SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; \
+                               SET LOCAL jit = off";
 
 statements! {
     "postgres", PHRASES, table_name;
