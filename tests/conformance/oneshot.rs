@@ -7,7 +7,7 @@ use outbox::{AdminError, BatchOptions, EventId, Page, Processed, RunError, Statu
 use serde_json::json;
 use tokio::sync::Notify;
 
-use crate::fixture::{Anything, Fixture, Foreign, Harness, Job, Other, Script, start_time};
+use crate::fixture::{Anything, Fixture, Foreign, Harness, Job, Other, Script, eventually, start_time};
 
 pub async fn o01_a_batch_reaps_then_runs_until_its_size<DB: Harness>() {
     let fixture = Fixture::<DB>::new(Script::succeed()).await;
@@ -18,6 +18,30 @@ pub async fn o01_a_batch_reaps_then_runs_until_its_size<DB: Harness>() {
     let counts = fixture.batch(100).await;
     assert_eq!((counts.completed, counts.reaped), (15, 0));
     assert_eq!(fixture.batch(100).await.completed, 0);
+}
+
+pub async fn o01_a_call_that_is_dropped_gives_back_what_it_runs<DB: Harness>() {
+    let entered = Arc::new(Notify::new());
+    let script = {
+        let entered = Arc::clone(&entered);
+        Script::new(move |_, _| {
+            entered.notify_one();
+            std::future::pending()
+        })
+    };
+    let fixture = Fixture::<DB>::new(script).await;
+    let id = fixture.enqueue(Job { n: 1 }).await;
+    tokio::select! {
+        answer = fixture.outbox.process_event(id) => panic!("{answer:?}"),
+        () = entered.notified() => {}
+    }
+    eventually("its worker is gone", async || {
+        fixture.count("SELECT count(*) FROM outbox_worker WHERE stopped_at IS NULL").await == 0
+    })
+    .await;
+    let record = fixture.get(id).await;
+    assert_eq!((record.status, record.attempts, record.crashes), (Status::Pending, 0, 0));
+    assert_eq!(fixture.with_script(Script::succeed()).process_event(id).await.unwrap(), Processed::Completed);
 }
 
 pub async fn o01_time_that_never_suffices_is_an_error_before_any_sql<DB: Harness>() {

@@ -49,7 +49,7 @@ macro_rules! suite {
             }
             crate::suite::cases! { $db, oneshot:
                 o01_a_batch_reaps_then_runs_until_its_size,
-                o01_a_claim_that_fails_abandons_nothing_that_runs,
+                o01_a_claim_that_fails_abandons_nothing_that_runs, o01_a_call_that_is_dropped_gives_back_what_it_runs,
                 o01_time_that_never_suffices_is_an_error_before_any_sql, o02_one_event_and_what_stands_against_it,
                 o03_two_calls_at_once_are_one_run, o04_has_inflight_compares_a_top_level_field_as_text,
                 o05_dead_letters_are_found_newest_first_page_by_page, o06_only_a_dead_letter_is_requeued,

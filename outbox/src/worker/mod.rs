@@ -3,6 +3,7 @@
 //! One file for each small service: `poll` claims, `execute` runs, `settle` writes, `heartbeat`, `reap` and `prune`
 //! run beside them. `session` is what they share, `hands` its bookkeeping.
 
+mod abandon;
 mod execute;
 mod hands;
 mod heartbeat;

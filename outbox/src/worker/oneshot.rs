@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
+use super::abandon::EndsWithCall;
 use super::poll::{self, Look};
 use super::session::{Finished, Session, Setup};
 use super::{Counts, Options, RunError, heartbeat, preflight, reap, settle};
@@ -190,6 +191,7 @@ struct OneShot<DB: Backend> {
     setup: Arc<Setup<DB>>,
     session: Arc<Session<DB>>,
     settling: tokio::task::JoinHandle<()>,
+    _guard: EndsWithCall<DB>,
 }
 
 impl<DB: Backend> OneShot<DB> {
@@ -197,9 +199,10 @@ impl<DB: Backend> OneShot<DB> {
         crate::migrate::check(&outbox.store).await?;
         let setup = Setup::new(outbox, options).await?;
         let (session, finished): (_, mpsc::UnboundedReceiver<Finished>) = Session::open(&setup).await?;
+        let guard = EndsWithCall(Arc::clone(&session));
         heartbeat::start(&session).map_err(RunError::Thread)?;
         let settling = tokio::spawn(settle::serve(Arc::clone(&session), finished));
-        Ok(Self { setup, session, settling })
+        Ok(Self { setup, session, settling, _guard: guard })
     }
 
     async fn batch(&self, batch_size: usize, deadline: Deadline) -> Result<(), RunError> {
