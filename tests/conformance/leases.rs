@@ -9,7 +9,7 @@ use outbox::{BatchOptions, Counts, EventId, Processed, RunError, Status};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
 
-use crate::fixture::{Fixture, Harness, Job, Script, eventually, start_time};
+use crate::fixture::{Fixture, Harness, Job, Other, Script, eventually, start_time};
 
 /// An event whose handler waits, in a one-shot call of its own.
 struct Held<DB: Harness> {
@@ -292,6 +292,53 @@ pub async fn l08_neither_reaper_nor_settle_waits_for_a_row_that_somebody_locks<D
     assert_eq!(held.fixture.get(held.id).await.status, Status::Processing, "and this one waits for its turn");
     foreign.rollback().await.unwrap();
     assert_eq!(held.call.await.unwrap().unwrap(), Processed::Completed);
+}
+
+pub async fn l08_reapers_side_by_side_free_each_event_once<DB: Harness>() {
+    let fixture = Fixture::<DB>::new(Script::succeed()).await;
+    fixture.worker_row("dead", 61_000).await;
+    fixture.jobs(0..3000).await;
+    let now = fixture.sql_time(0);
+    fixture
+        .sql(format!(
+            "UPDATE outbox_event SET status = 'processing', locked_at = {now}, locked_by = 'dead', crashes = 1"
+        ))
+        .await;
+    let reapers = (0..4).map(|_| {
+        let outbox = fixture.outbox.clone();
+        tokio::spawn(async move { outbox.process_batch(BatchOptions::new().batch_size(0)).await })
+    });
+    let mut reaped = 0;
+    for reaper in reapers.collect::<Vec<_>>() {
+        reaped += reaper.await.unwrap().unwrap().reaped;
+    }
+    // What one had locked the others passed over: it may have been left to the next sweep, and was freed once.
+    reaped += fixture.reap().await;
+    assert_eq!(reaped, 3000);
+    assert_eq!(
+        fixture.count("SELECT count(*) FROM outbox_event WHERE attempts = 1 AND crashes = 2").await,
+        3000
+    );
+}
+
+pub async fn l08_the_reaper_does_not_stand_in_the_queue<DB: Harness>() {
+    let entered = Arc::new(Semaphore::new(0));
+    let script = {
+        let entered = Arc::clone(&entered);
+        Script::new(move |_, _| {
+            entered.add_permits(1);
+            std::future::pending()
+        })
+    };
+    let fixture = Fixture::<DB>::new(script).await;
+    // The only slot is taken for good, and others wait for it.
+    let worker = fixture.outbox.worker().concurrency(1).lease(Duration::from_secs(2)).spawn().await.unwrap();
+    fixture.jobs(0..3).await;
+    entered.acquire().await.unwrap().forget();
+    let lost = fixture.enqueue(Other { n: 1 }).await;
+    fixture.held_by(lost, "nobody", 0).await;
+    eventually("it is freed all the same", async || fixture.get(lost).await.crashes == 1).await;
+    drop(worker);
 }
 
 pub async fn l08_a_completed_event_is_never_reaped<DB: Harness>() {

@@ -42,6 +42,7 @@ macro_rules! suite {
                 l05_an_event_held_past_the_stuck_threshold_spends_an_attempt,
                 l06_a_live_workers_event_is_never_reaped, l07_a_row_without_owner_or_time_is_freed,
                 l08_the_reaper_takes_everything_page_by_page,
+                l08_reapers_side_by_side_free_each_event_once, l08_the_reaper_does_not_stand_in_the_queue,
                 l08_neither_reaper_nor_settle_waits_for_a_row_that_somebody_locks, l08_a_completed_event_is_never_reaped,
                 l09_two_claimers_never_get_the_same_event, l10_a_row_that_somebody_locks_is_passed_over,
                 l11_shutdown_waits_for_what_runs_and_starts_nothing,
