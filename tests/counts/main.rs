@@ -2,6 +2,8 @@
 //! speed.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
+mod plans;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -11,6 +13,8 @@ use outbox_tests::events::{Left, Right};
 use outbox_tests::harness::{Fresh, Harness, eventually, say_left_out};
 use sqlx::{AssertSqlSafe, PgPool, Postgres, Row};
 use tokio::sync::{Mutex, MutexGuard};
+
+use crate::plans::Plans;
 
 /// How many handlers ran.
 #[derive(Clone, Default)]
@@ -26,6 +30,11 @@ async fn right(_: Right, State(ran): State<Ran>) {
     ran.0.fetch_add(1, Ordering::Relaxed);
 }
 
+/// The handlers of the two types.
+fn both() -> Registry {
+    Registry::linked().retain(|def: &HandlerDef| matches!(def.event_type(), "test.left" | "test.right"))
+}
+
 /// A database of the test's own, with handlers for the two types; `None` without a server.
 ///
 /// One test at a time: a transaction that is open anywhere on the server keeps dead rows from going away, and claims
@@ -38,9 +47,8 @@ async fn database() -> Option<(Fresh<Postgres>, Arc<AtomicU32>, MutexGuard<'stat
     }
     let alone = ALONE.lock().await;
     let mut fresh = Postgres::fresh().await;
-    let handled = |def: &HandlerDef| def.event_type() == "test.left" || def.event_type() == "test.right";
     let ran = Ran::default();
-    fresh.outbox = fresh.outbox.registry(Registry::linked().retain(handled)).state(ran.clone());
+    fresh.outbox = fresh.outbox.registry(both()).state(ran.clone());
     fresh.outbox.migrate().await.unwrap();
     Some((fresh, ran.0, alone))
 }
@@ -131,6 +139,20 @@ async fn a_claim_reads_no_more_than_a_few_times_its_batch() {
     let each = reads_per_event(&outbox, before, 500).await;
     // Each event is read for its claim, its share, its update and its settlement, with its locks.
     assert!(each <= 20, "{each} index entries an event");
+
+    // The same by the server's own account of the plan, loops and discarded rows counted.
+    let plans = Plans::listen();
+    let explained = Plans::explained(outbox.pool().connect_options().as_ref().clone());
+    let pool = outbox.pool().options().clone().connect_with(explained).await.unwrap();
+    let explained = Outbox::new(pool).registry(both()).state(Ran::default());
+    assert_eq!(explained.process_batch(BatchOptions::new().batch_size(100)).await.unwrap().completed, 100);
+    let claims = plans.of("UPDATE \"public\".\"outbox_event\" SET status = 'processing'");
+    assert!(!claims.is_empty(), "no plan was sent");
+    for claim in claims {
+        let read = plans::rows_read(&claim["Plan"]);
+        println!("a claim of at most 100 reads {read} rows");
+        assert!(read <= 500.0, "{read} rows: {claim:#}");
+    }
     drop(keep);
 }
 
