@@ -11,7 +11,7 @@ use outbox::{
     Outbox, Receipt, Registry, State, Tx, outbox_handler,
 };
 use outbox_tests::harness::Fresh;
-pub use outbox_tests::harness::{Harness, eventually};
+pub use outbox_tests::harness::{Harness, eventually, say_skipped};
 use serde::{Deserialize, Serialize};
 use sqlx::{Postgres, Sqlite};
 

@@ -178,41 +178,47 @@ pub async fn p03_what_is_requeued_runs_beside_nothing_of_its_key<DB: Harness>() 
 }
 
 pub async fn p03_an_older_event_that_commits_late_waits_for_the_younger<DB: Harness>() {
-    if !DB::LOCKS_ROWS {
-        // One transaction writes at a time: nothing commits late.
-        return;
-    }
     let fixture = Fixture::<DB>::new(Script::succeed()).await;
-    let mut late = fixture.outbox.begin().await.unwrap();
-    let older = fixture.outbox.enqueue::<Job>(&mut late, Job { n: 1 }).ordering_key("k").await.unwrap().id();
-    let younger = keyed(&fixture, 2, |event| event.ordering_key("k")).await;
-
-    // Another worker's claim of the younger is open when the older commits.
-    let mut claim = fixture.outbox.begin().await.unwrap();
-    DB::sql_in(
-        &mut claim,
-        format!(
-            "UPDATE outbox_event SET status = 'processing', fence = fence + 1, locked_by = 'other', \
-                 locked_at = {} WHERE id = '{younger}'",
-            fixture.sql_time(0)
-        ),
-    )
-    .await;
-    late.commit().await.unwrap();
     fixture.worker_row("other", 0).await;
-    // A claim that knows nothing of it runs into the index, waits for that transaction, and sees it then.
-    let batch = {
-        let outbox = fixture.outbox.clone();
-        tokio::spawn(async move { outbox.process_batch(BatchOptions::new()).await.unwrap() })
+    let (older, younger) = if DB::LOCKS_ROWS {
+        late_commit_beside_an_open_claim(&fixture).await
+    } else {
+        // One transaction writes at a time: the older can only have been held up by an edit.
+        let older = keyed(&fixture, 1, |event| event.ordering_key("k")).await;
+        let younger = keyed(&fixture, 2, |event| event.ordering_key("k")).await;
+        fixture.held_by(younger, "other", 0).await;
+        assert_eq!(fixture.batch(10).await.completed, 0);
+        (older, younger)
     };
-    DB::wait_for_a_waiter(fixture.outbox.pool()).await;
-    claim.commit().await.unwrap();
-    assert_eq!(batch.await.unwrap().completed, 0);
     assert!(fixture.script.runs().is_empty());
     assert!(fixture.get(older).await.is_blocked);
     fixture.edit(younger, "status = 'completed', locked_by = NULL, locked_at = NULL").await;
     assert_eq!(fixture.batch(10).await.completed, 1);
     assert_eq!(fixture.script.numbers(), [1]);
+}
+
+/// Another worker's claim of the younger event is open when the older one commits, and a batch runs into it.
+async fn late_commit_beside_an_open_claim<DB: Harness>(fixture: &Fixture<DB>) -> (EventId, EventId) {
+    let mut late = fixture.outbox.begin().await.unwrap();
+    let older = fixture.outbox.enqueue::<Job>(&mut late, Job { n: 1 }).ordering_key("k").await.unwrap().id();
+    let younger = keyed(fixture, 2, |event| event.ordering_key("k")).await;
+    let mut claim = fixture.outbox.begin().await.unwrap();
+    let now = fixture.sql_time(0);
+    let update = format!(
+        "UPDATE outbox_event SET status = 'processing', fence = fence + 1, locked_by = 'other', locked_at = {now} \
+         WHERE id = '{younger}'"
+    );
+    DB::sql_in(&mut claim, update).await;
+    late.commit().await.unwrap();
+    let batch = {
+        let outbox = fixture.outbox.clone();
+        tokio::spawn(async move { outbox.process_batch(BatchOptions::new()).await.unwrap() })
+    };
+    // It knows nothing of that claim, waits at the index for its transaction, and sees it then.
+    DB::wait_for_a_waiter(fixture.outbox.pool()).await;
+    claim.commit().await.unwrap();
+    assert_eq!(batch.await.unwrap().completed, 0);
+    (older, younger)
 }
 
 pub async fn p03_strict_order_is_the_order_of_commits<DB: Harness>() {

@@ -9,7 +9,7 @@ use outbox::{BatchOptions, Counts, EventId, Processed, RunError, Status};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
 
-use crate::fixture::{Fixture, Harness, Job, Other, Script, eventually, start_time};
+use crate::fixture::{Fixture, Harness, Job, Other, Script, eventually, say_skipped, start_time};
 
 /// An event whose handler waits, in a one-shot call of its own.
 struct Held<DB: Harness> {
@@ -269,8 +269,10 @@ pub async fn l08_the_reaper_takes_everything_page_by_page<DB: Harness>() {
 
 pub async fn l08_neither_reaper_nor_settle_waits_for_a_row_that_somebody_locks<DB: Harness>() {
     if !DB::LOCKS_ROWS {
-        eprintln!("left out: this database locks itself, not single rows");
-        return;
+        return say_skipped::<DB>(
+            "l08_neither_reaper_nor_settle_waits_for_a_row_that_somebody_locks",
+            "it locks itself, not single rows",
+        );
     }
     let fixture = Fixture::<DB>::new(Script::succeed()).await;
     let ids = fixture.jobs(0..2).await;
@@ -373,8 +375,10 @@ pub async fn l09_two_claimers_never_get_the_same_event<DB: Harness>() {
 
 pub async fn l10_a_row_that_somebody_locks_is_passed_over<DB: Harness>() {
     if !DB::LOCKS_ROWS {
-        eprintln!("left out: this database locks itself, not single rows");
-        return;
+        return say_skipped::<DB>(
+            "l10_a_row_that_somebody_locks_is_passed_over",
+            "it locks itself, not single rows",
+        );
     }
     let fixture = Fixture::<DB>::new(Script::succeed()).await;
     let ids = fixture.jobs(0..3).await;

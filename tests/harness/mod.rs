@@ -72,6 +72,12 @@ pub fn say_left_out<DB: Harness>(why: &str) {
     }
 }
 
+/// Says that a case means nothing on a database, past the test runner's capture; `tests/run` counts these.
+pub fn say_skipped<DB: Harness>(case: &str, why: &str) {
+    use std::io::Write;
+    drop(writeln!(std::io::stderr(), "SKIPPED {case} on {}: {why}", DB::DATABASE));
+}
+
 /// Waits for what must come.
 pub async fn eventually<F: Future<Output = bool>>(what: &str, holds: impl Fn() -> F) {
     let limit = tokio::time::Instant::now() + Duration::from_secs(20);
