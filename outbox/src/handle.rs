@@ -4,7 +4,9 @@ use std::borrow::Borrow;
 use std::sync::Arc;
 
 use sqlx::{Pool, Transaction};
+use tokio::sync::OnceCell;
 
+use crate::backend::data::LoopPools;
 use crate::backend::{Backend, Place};
 use crate::clock::Clock;
 use crate::enqueue::{Enqueue, EnqueueAll, InTransaction};
@@ -34,11 +36,18 @@ pub struct Outbox<DB: Backend> {
     pub(crate) store: Store<DB>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) states: States,
+    /// The connections of one-shot calls, opened by the first and kept for the next.
+    pub(crate) one_shots: Arc<OnceCell<LoopPools<DB>>>,
 }
 
 impl<DB: Backend> Clone for Outbox<DB> {
     fn clone(&self) -> Self {
-        Self { store: self.store.clone(), registry: Arc::clone(&self.registry), states: self.states.clone() }
+        Self {
+            store: self.store.clone(),
+            registry: Arc::clone(&self.registry),
+            states: self.states.clone(),
+            one_shots: Arc::clone(&self.one_shots),
+        }
     }
 }
 
@@ -51,6 +60,7 @@ impl<DB: Backend> Outbox<DB> {
             store: Store::new(pool, Place::default(), Clock::database()),
             registry: Arc::new(Registry::linked()),
             states: States::default(),
+            one_shots: Arc::default(),
         }
     }
 
@@ -92,6 +102,7 @@ impl<DB: Backend> Outbox<DB> {
     #[must_use]
     pub fn transaction_pooling(mut self) -> Self {
         let place = self.store.place.pooled();
+        self.one_shots = Arc::default();
         self.store = Store::new(self.store.pool, place, self.store.clock);
         self
     }

@@ -31,7 +31,7 @@ const SEED: &str = "MODEL_SEED";
 const SCHEDULES: &str = "MODEL_SCHEDULES";
 /// For how long new schedules are begun, in seconds: a slow machine tries fewer, and says how many.
 const SECONDS: &str = "MODEL_SECONDS";
-const LIMIT: Duration = Duration::from_secs(50);
+const LIMIT: Duration = Duration::from_secs(240);
 /// How many schedules run beside each other, each in a database of its own.
 const LANES: usize = 2;
 

@@ -256,6 +256,15 @@ pub struct LoopPools<DB: sqlx::Database> {
     pub transactions: Pool<DB>,
 }
 
+/// What the worker's own connections are for.
+#[derive(Clone, Copy, Debug)]
+pub struct LoopNeeds {
+    /// How many transactions handlers may have at once.
+    pub transactions: u32,
+    /// They lie idle between calls, and are asked whether they still live before each use.
+    pub lie_idle: bool,
+}
+
 /// Where heartbeats get their connection. A connection belongs to the runtime that opened it, so what is not shared
 /// is opened by the heartbeat's thread itself.
 pub enum HeartbeatPool<DB: sqlx::Database> {
@@ -269,6 +278,15 @@ impl<DB: sqlx::Database> fmt::Debug for HeartbeatPool<DB> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Connect options can hold a password.
         f.write_str(if self.is_shared() { "Shared" } else { "Own" })
+    }
+}
+
+impl<DB: sqlx::Database> Clone for HeartbeatPool<DB> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Shared(pool) => Self::Shared(pool.clone()),
+            Self::Own(options, connect) => Self::Own(options.clone(), connect.clone()),
+        }
     }
 }
 

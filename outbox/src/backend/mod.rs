@@ -18,8 +18,8 @@ use crate::event::EventId;
 
 pub use data::{BlockedKey, EventRecord, Status, TypeStats, WorkerInfo};
 use data::{
-    Claim, Claimed, Duplicate, FoundRow, Identity, LoopPools, NewEvent, NewEvents, NewRow, PrunePage, Reaped,
-    Settlement, WorkerRow,
+    Claim, Claimed, Duplicate, FoundRow, Identity, LoopNeeds, LoopPools, NewEvent, NewEvents, NewRow,
+    PrunePage, Reaped, Settlement, WorkerRow,
 };
 pub(crate) use statements::Place;
 
@@ -94,8 +94,8 @@ pub trait Backend: Database + sealed::Sealed {
     /// their start otherwise: for connections that change from transaction to transaction.
     fn begin_pooled(pool: &Pool<Self>) -> impl Answer<Transaction<'static, Self>>;
 
-    /// The worker's own connections, apart from those of the application; `transactions` of them are for handlers.
-    fn loop_pools(pool: &Pool<Self>, place: &Place, transactions: u32) -> impl Answer<LoopPools<Self>>;
+    /// The worker's own connections, apart from those of the application.
+    fn loop_pools(pool: &Pool<Self>, place: &Place, needs: LoopNeeds) -> impl Answer<LoopPools<Self>>;
 
     /// The version of the tables, 0 where there are none.
     fn schema_version(at: At<'_, Self>, schema: Option<&str>) -> impl Answer<i64>;

@@ -9,9 +9,9 @@ use sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions, PgRow};
 use sqlx::{AssertSqlSafe, Connection, Pool, Postgres, Row, Transaction};
 
 use super::data::{
-    BlockedKey, Claim, Claimed, Duplicate, EventRecord, FoundRow, HeartbeatPool, Identity, LoopPools,
-    NewEvent, NewEvents, NewRow, PrunePage, Reaped, Settlement, Status, TypeStats, WorkerInfo, WorkerRow,
-    WriteError, count, on_dead_letter_column,
+    BlockedKey, Claim, Claimed, Duplicate, EventRecord, FoundRow, HeartbeatPool, Identity, LoopNeeds,
+    LoopPools, NewEvent, NewEvents, NewRow, PrunePage, Reaped, Settlement, Status, TypeStats, WorkerInfo,
+    WorkerRow, WriteError, count, on_dead_letter_column,
 };
 use super::rows::{self, PlainRow, plain_row};
 use super::statements::{Place, statements};
@@ -114,7 +114,7 @@ impl Backend for Postgres {
         Ok(tx)
     }
 
-    async fn loop_pools(pool: &Pool<Self>, place: &Place, transactions: u32) -> Result<LoopPools<Self>> {
+    async fn loop_pools(pool: &Pool<Self>, place: &Place, needs: LoopNeeds) -> Result<LoopPools<Self>> {
         let application = pool.connect_options().as_ref().clone();
         // A plan that was cached while the table was empty must not outlive that: every statement of the loop has an
         // index to go by, and with these off the claim has only one way to read its own. As connect options they hold
@@ -132,9 +132,9 @@ impl Backend for Postgres {
         // Handlers get what the application's own sessions get.
         let handlers = application.clone().application_name("outbox handler");
         // The caller's hooks come along; its sizes do not.
-        let options = pool.options().clone().min_connections(0).test_before_acquire(false);
+        let options = pool.options().clone().min_connections(0).test_before_acquire(needs.lie_idle);
         Ok(LoopPools {
-            transactions: options.clone().max_connections(transactions).connect_lazy_with(handlers),
+            transactions: options.clone().max_connections(needs.transactions).connect_lazy_with(handlers),
             claim: options.clone().max_connections(1).connect_lazy_with(claims),
             settle: options.clone().max_connections(2).connect_lazy_with(settles),
             heartbeat: HeartbeatPool::Own(options.max_connections(1), heartbeats),

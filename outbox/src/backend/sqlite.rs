@@ -11,9 +11,9 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, Sq
 use sqlx::{AssertSqlSafe, Connection, Pool, Sqlite, Transaction};
 
 use super::data::{
-    BlockedKey, Claim, Claimed, Duplicate, EventRecord, FoundRow, HeartbeatPool, Identity, Kind, LoopPools,
-    NewEvent, NewEvents, NewRow, PrunePage, Reaped, Settlement, Status, TypeStats, WorkerInfo, WorkerRow,
-    WriteError, count, on_dead_letter_column,
+    BlockedKey, Claim, Claimed, Duplicate, EventRecord, FoundRow, HeartbeatPool, Identity, Kind, LoopNeeds,
+    LoopPools, NewEvent, NewEvents, NewRow, PrunePage, Reaped, Settlement, Status, TypeStats, WorkerInfo,
+    WorkerRow, WriteError, count, on_dead_letter_column,
 };
 use super::rows::{self, PlainRow, plain_row};
 use super::statements::{Place, qualify, statements};
@@ -108,7 +108,7 @@ impl Backend for Sqlite {
         Self::begin(pool).await
     }
 
-    async fn loop_pools(pool: &Pool<Self>, _place: &Place, _transactions: u32) -> Result<LoopPools<Self>> {
+    async fn loop_pools(pool: &Pool<Self>, _place: &Place, needs: LoopNeeds) -> Result<LoopPools<Self>> {
         if is_in_memory(pool).await? {
             // In memory: what the caller's pool holds is all there is.
             let heartbeat = HeartbeatPool::Shared(pool.clone());
@@ -118,7 +118,7 @@ impl Backend for Sqlite {
         let connect = pool.connect_options().as_ref().clone();
         let connect = connect.journal_mode(SqliteJournalMode::Wal).busy_timeout(BUSY_TIMEOUT);
         // The caller's hooks come along (a key, an extension); its sizes do not.
-        let options = pool.options().clone().min_connections(0).test_before_acquire(false);
+        let options = pool.options().clone().min_connections(0).test_before_acquire(needs.lie_idle);
         // One writer: two would only wait for each other, by polling.
         let writer = options.clone().max_connections(1).connect_lazy_with(connect.clone());
         let transactions = options.clone().max_connections(1).connect_lazy_with(connect.clone());

@@ -38,7 +38,7 @@ enum End {
 impl<DB: Backend> Life<DB> {
     /// Registers the worker: what goes wrong here is an error of the start.
     pub(super) async fn begin(outbox: &Outbox<DB>, options: Options) -> Result<Self, RunError> {
-        let setup = Setup::new(outbox, options).await?;
+        let setup = Setup::of_a_loop(outbox, options).await?;
         let first = Session::open(&setup).await?;
         announce(&first.0);
         Ok(Self { setup, first })

@@ -197,7 +197,7 @@ struct OneShot<DB: Backend> {
 impl<DB: Backend> OneShot<DB> {
     async fn open(outbox: &Outbox<DB>, options: Options) -> Result<Self, RunError> {
         crate::migrate::check(&outbox.store).await?;
-        let setup = Setup::new(outbox, options).await?;
+        let setup = Setup::of_one_shot(outbox, options).await?;
         let (session, finished): (_, mpsc::UnboundedReceiver<Finished>) = Session::open(&setup).await?;
         let guard = EndsWithCall(Arc::clone(&session));
         heartbeat::start(&session).map_err(RunError::Thread)?;

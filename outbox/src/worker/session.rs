@@ -14,7 +14,7 @@ use super::hands::{Accepted, Hands, PREFETCH_WAIT};
 use super::tally::Tally;
 use super::{Options, execute};
 use crate::backend::Backend;
-use crate::backend::data::{Claimed, HeartbeatPool, WorkerRow, duration_ms};
+use crate::backend::data::{Claimed, HeartbeatPool, LoopNeeds, LoopPools, WorkerRow, duration_ms};
 use crate::handle::Outbox;
 use crate::handler::{States, Stop};
 use crate::store::{Store, run};
@@ -44,17 +44,31 @@ pub(super) struct Setup<DB: Backend> {
 }
 
 impl<DB: Backend> Setup<DB> {
-    pub(super) async fn new(outbox: &Outbox<DB>, options: Options) -> Result<Arc<Self>, sqlx::Error> {
-        let pools = DB::loop_pools(&outbox.store.pool, &outbox.store.place, options.tx_connections).await?;
-        Ok(Arc::new(Self {
-            claims: outbox.store.through(pools.claim),
-            store: outbox.store.through(pools.settle),
-            heartbeat: pools.heartbeat,
-            transactions: pools.transactions,
+    /// For a loop, on connections of its own.
+    pub(super) async fn of_a_loop(outbox: &Outbox<DB>, options: Options) -> Result<Arc<Self>, sqlx::Error> {
+        let needs = LoopNeeds { transactions: options.tx_connections, lie_idle: false };
+        let pools = DB::loop_pools(&outbox.store.pool, &outbox.store.place, needs).await?;
+        Ok(Self::new(outbox, options, &pools))
+    }
+
+    /// For a one-shot call. All those of a handle share their connections: many at once do not open many each.
+    pub(super) async fn of_one_shot(outbox: &Outbox<DB>, options: Options) -> Result<Arc<Self>, sqlx::Error> {
+        let needs = LoopNeeds { transactions: options.tx_connections, lie_idle: true };
+        let open = || DB::loop_pools(&outbox.store.pool, &outbox.store.place, needs);
+        let pools = outbox.one_shots.get_or_try_init(open).await?;
+        Ok(Self::new(outbox, options, pools))
+    }
+
+    fn new(outbox: &Outbox<DB>, options: Options, pools: &LoopPools<DB>) -> Arc<Self> {
+        Arc::new(Self {
+            claims: outbox.store.through(pools.claim.clone()),
+            store: outbox.store.through(pools.settle.clone()),
+            heartbeat: pools.heartbeat.clone(),
+            transactions: pools.transactions.clone(),
             outbox: outbox.clone(),
             options,
             tally: Tally::default(),
-        }))
+        })
     }
 }
 
