@@ -1,12 +1,13 @@
 //! PostgreSQL: its connections and the binding of its statements.
 
 mod signals;
+mod tables;
 
 use std::str::FromStr;
 use std::sync::Arc;
 
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions, PgRow};
-use sqlx::{AssertSqlSafe, Connection, Pool, Postgres, Row, Transaction};
+use sqlx::{Pool, Postgres, Row, Transaction};
 
 use super::data::{
     BlockedKey, Claim, Claimed, Duplicate, EventRecord, FoundRow, HeartbeatPool, Identity, LoopNeeds,
@@ -142,31 +143,11 @@ impl Backend for Postgres {
     }
 
     async fn schema_version(at: At<'_, Self>, schema: Option<&str>) -> Result<i64> {
-        schema_version(at.conn, schema).await
+        tables::version(at.conn, schema).await
     }
 
     async fn migrate(conn: &mut PgConnection, schema: Option<&str>) -> Result<()> {
-        prepare_schema(conn, schema).await?;
-        let table = table_name(schema, "outbox_migration");
-        for migration in Self::MIGRATIONS {
-            let mut tx = conn.begin().await?;
-            // Whoever comes first migrates; the others wait here and then find it done. A holder that crashes lets go.
-            run(&mut tx, format!("LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE")).await?;
-            if schema_version(&mut tx, schema).await? < migration.version {
-                // The files name no schema, so that a team can run them with a tool of its own.
-                let path = quoted(schema.unwrap_or(DEFAULT_SCHEMA));
-                run(&mut tx, format!("SET LOCAL search_path TO {path}")).await?;
-                sqlx::raw_sql(migration.sql).execute(&mut *tx).await?;
-                let insert = format!("INSERT INTO {table} (version, name) VALUES ($1, $2)");
-                let insert = sqlx::query(AssertSqlSafe(insert))
-                    .persistent(false)
-                    .bind(migration.version)
-                    .bind(migration.name);
-                insert.execute(&mut *tx).await?;
-            }
-            tx.commit().await?;
-        }
-        Ok(())
+        tables::migrate(conn, schema).await
     }
 
     async fn insert(at: At<'_, Self>, event: &NewEvent<'_>) -> Result<bool> {
@@ -426,53 +407,6 @@ impl Backend for Postgres {
         let rows = at.sql.workers.query().bind(at.now).fetch_all(at.conn).await?;
         rows::all(&rows, rows::worker_info)
     }
-}
-
-/// Makes the schema and the table of migrations, where they are missing.
-async fn prepare_schema(conn: &mut PgConnection, schema: Option<&str>) -> Result<()> {
-    // IF NOT EXISTS does not hold against others that create at the same moment: they fail on the catalogue's unique
-    // indexes, and the next look finds what the winner made.
-    const TRIES: u32 = 20;
-    let create_schema = schema.map(|schema| format!("CREATE SCHEMA IF NOT EXISTS {}", quoted(schema)));
-    let create_table = format!(
-        "CREATE TABLE IF NOT EXISTS {} (version bigint PRIMARY KEY, name text NOT NULL, \
-         applied_at timestamptz NOT NULL DEFAULT clock_timestamp())",
-        table_name(schema, "outbox_migration")
-    );
-    for statement in create_schema.into_iter().chain([create_table]) {
-        let mut tries = 0;
-        while let Err(error) = run(conn, statement.clone()).await {
-            tries += 1;
-            if tries == TRIES || !is_creation_race(&error) {
-                return Err(error);
-            }
-        }
-    }
-    Ok(())
-}
-
-fn is_creation_race(error: &sqlx::Error) -> bool {
-    // unique_violation, duplicate_table, duplicate_schema, duplicate_object
-    let code = error.as_database_error().and_then(|error| error.code());
-    code.is_some_and(|code| ["23505", "42P07", "42P06", "42710"].contains(&&*code))
-}
-
-async fn run(conn: &mut PgConnection, statement: String) -> Result<()> {
-    sqlx::raw_sql(AssertSqlSafe(statement)).execute(conn).await.map(drop)
-}
-
-async fn schema_version(conn: &mut PgConnection, schema: Option<&str>) -> Result<i64> {
-    let table = table_name(schema, "outbox_migration");
-    let exists: bool = sqlx::query_scalar("SELECT to_regclass($1) IS NOT NULL")
-        .bind(&table)
-        .persistent(false)
-        .fetch_one(&mut *conn)
-        .await?;
-    if !exists {
-        return Ok(0);
-    }
-    let newest = format!("SELECT coalesce(max(version), 0) FROM {table}");
-    sqlx::query_scalar(AssertSqlSafe(newest)).persistent(false).fetch_one(conn).await
 }
 
 /// Whether another event of the same ordering key is being processed.

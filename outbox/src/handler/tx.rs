@@ -15,7 +15,8 @@ use crate::enqueue::InTransaction;
 /// handler writes there is applied exactly once, however often it crashes. It derefs to the connection; events that
 /// are enqueued in it belong to it, too.
 ///
-/// `Ok` commits; an error, a panic, a timeout or a lost lease rolls back. There is no `commit`: the handler only gives
+/// `Ok` commits; an error, a panic, a timeout or a lost lease rolls back. A serialization failure at the commit is nobody's
+/// fault: the event comes again at once, with no attempt spent. There is no `commit`: the handler only gives
 /// the transaction back, by dropping it at its end.
 ///
 /// Handlers with a `Tx` have connections of their own, see [`Worker::tx_connections`](crate::Worker::tx_connections). The

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use super::Options;
+use super::lane::{Lane, MAX_QUEUED, Name};
 use super::sweep::Sweep;
 use crate::backend::data::{Claimed, Kind, Position};
 use crate::event::EventId;
@@ -18,45 +19,12 @@ pub(super) const CLAIM_BATCH: usize = 500;
 /// How many events with an ordering key a claim looks at for each type, unless it sweeps: all of these when somebody
 /// says that there is something new, else as many as the last claim showed to be worth it.
 const KEYED_LOOKS: std::ops::RangeInclusive<usize> = 50..=1000;
-/// How many events wait in memory at most, over all handlers.
-const MAX_QUEUED: usize = 2000;
-/// What is claimed beyond the free slots should start within this time.
-const PREFETCH_HORIZON: Duration = Duration::from_secs(1);
 /// An event that waits longer than this in memory is given back.
 pub(super) const PREFETCH_WAIT: Duration = Duration::from_secs(5);
 /// How many payloads of one type in a row may fail to decode before the type rests.
 const UNDECODABLE_IN_A_ROW: u32 = 10;
 /// How long such a type rests.
 pub(super) const UNDECODABLE_REST: Duration = Duration::from_secs(60);
-
-/// One handler and its events.
-#[derive(Debug)]
-struct Lane {
-    def: HandlerDef,
-    concurrency: usize,
-    timeout: Duration,
-    takes_tx: bool,
-    running: usize,
-    queue: VecDeque<(Claimed, Instant)>,
-    /// The mean time of a run in seconds, once there is one.
-    mean: Option<f64>,
-    /// The event type, and the names that it had before.
-    names: Vec<Name>,
-    undecodable: u32,
-    rests_until: Option<Instant>,
-}
-
-/// A name under which events of a lane are stored.
-#[derive(Debug)]
-struct Name {
-    name: &'static str,
-    /// The last claim left nothing due of this name.
-    dry: bool,
-    /// The furthest event that came, in the order of this name: a claim that is no sweep begins behind it.
-    mark: Option<Position>,
-    /// The same of events with an ordering key.
-    keyed_mark: Option<Position>,
-}
 
 /// An event from its claim to its settlement.
 #[derive(Debug)]
@@ -145,25 +113,7 @@ fn zombies() -> std::sync::MutexGuard<'static, HashSet<EventId>> {
 impl Hands {
     pub(super) fn new(registry: &Registry, options: &Options) -> Self {
         let concurrency = options.concurrency;
-        let lanes: Vec<Lane> = registry
-            .handlers()
-            .iter()
-            .map(|def| Lane {
-                def: def.clone(),
-                concurrency: concurrency_of(def, options),
-                timeout: options.timeout_of(def),
-                takes_tx: def.transaction().is_some(),
-                running: 0,
-                queue: VecDeque::new(),
-                mean: None,
-                names: def
-                    .names()
-                    .map(|name| Name { name, dry: false, mark: None, keyed_mark: None })
-                    .collect(),
-                undecodable: 0,
-                rests_until: None,
-            })
-            .collect();
+        let lanes: Vec<Lane> = registry.handlers().iter().map(|def| Lane::new(def, options)).collect();
         let names = |(index, lane): (usize, &Lane)| {
             let each = lane.names.iter().enumerate();
             each.map(|(place, name)| (name.name, (index, place))).collect::<Vec<_>>()
@@ -455,32 +405,5 @@ impl Hands {
     /// How many events are in hand in any way.
     pub(super) fn len(&self) -> usize {
         self.held.len()
-    }
-}
-
-fn concurrency_of(def: &HandlerDef, options: &Options) -> usize {
-    let own = def.concurrency.map_or(options.concurrency, |limit| options.concurrency.min(limit as usize));
-    if def.transaction().is_some() { own.min(options.tx_connections as usize) } else { own }
-}
-
-impl Lane {
-    /// The last claims left nothing due.
-    fn is_dry(&self) -> bool {
-        self.names.iter().all(|name| name.dry)
-    }
-
-    /// Which of its names a claim asks for. Where there is a choice not those that were empty, so that an old name that
-    /// has run out takes nothing of the room.
-    fn asked(&self, all: bool) -> Vec<usize> {
-        let all = all || self.is_dry();
-        (0..self.names.len()).filter(|place| all || !self.names[*place].dry).collect()
-    }
-
-    /// How many events beyond the slots should start within the horizon.
-    fn prefetch(&self) -> usize {
-        let Some(mean) = self.mean else { return 0 };
-        let starts = self.concurrency as f64 * PREFETCH_HORIZON.as_secs_f64() / mean.max(1e-6);
-        // A run as long as the horizon gains nothing from waiting here: others could take the event.
-        if starts < self.concurrency as f64 { 0 } else { (starts as usize).min(MAX_QUEUED / 2) }
     }
 }

@@ -7,6 +7,7 @@ mod abandon;
 mod execute;
 mod hands;
 mod heartbeat;
+mod lane;
 mod life;
 mod oneshot;
 mod options;

@@ -61,6 +61,7 @@ pub(super) async fn conclude<DB: Backend>(
     match complete(session, lease, policy, &mut tx).await {
         Ok(true) => match tx.commit().await {
             Ok(()) => Outcome::Committed,
+            Err(error) if DB::is_transient(&error) => bad_moment(),
             // Perhaps it did commit, and only the answer was lost: whoever writes the failure sees that.
             Err(error) => Outcome::CommitFailed { error: format!("the transaction did not commit: {error}") },
         },
@@ -68,12 +69,21 @@ pub(super) async fn conclude<DB: Backend>(
             roll_back(tx).await;
             Outcome::Lost
         }
+        Err(error) if DB::is_transient(&error) => {
+            roll_back(tx).await;
+            bad_moment()
+        }
         Err(error) => {
             roll_back(tx).await;
             let error = format!("the event could not be completed in the handler's transaction: {error}");
             Outcome::Failed { error, directive: None }
         }
     }
+}
+
+/// A serialization failure or a deadlock is nobody's fault: soon again, and no attempt spent.
+fn bad_moment() -> Outcome {
+    Outcome::Postponed { delay: Duration::from_millis(fastrand::u64(10..100)) }
 }
 
 /// Writes the completion; `false` where the lease is lost.
