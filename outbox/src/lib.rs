@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
-    not(any(feature = "postgres", feature = "sqlite")),
+    not(any(feature = "mysql", feature = "postgres", feature = "sqlite")),
     allow(
         dead_code,
         unused_imports,

@@ -6,9 +6,14 @@ use crate::store::{Store, run};
 
 pub(crate) async fn migrate<DB: Backend>(store: &Store<DB>) -> Result<(), MigrateError> {
     check_name(store)?;
-    let mut conn = store.pool.acquire().await?;
-    DB::migrate(&mut conn, store.schema()).await?;
-    Ok(())
+    let store = store.clone();
+    // A task of its own: one that is given up halfway would leave its lock on a connection that goes back to the pool,
+    // where the lock is the session's.
+    let migrated = tokio::spawn(async move {
+        let mut conn = store.pool.acquire().await?;
+        DB::migrate(&mut conn, store.schema()).await
+    });
+    Ok(migrated.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))?)
 }
 
 /// Whether the tables are as new as this release needs them. Newer ones are fine: a rolling upgrade migrates first.

@@ -72,7 +72,7 @@ pub(crate) fn decode<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::E
 }
 
 /// Whether the JSON text nests deeper than `limit`.
-fn depth_exceeds(text: &str, limit: usize) -> bool {
+pub(crate) fn depth_exceeds(text: &str, limit: usize) -> bool {
     if text.len() <= limit {
         return false;
     }
@@ -96,7 +96,7 @@ fn depth_exceeds(text: &str, limit: usize) -> bool {
 }
 
 /// What in the JSON text some databases keep but cannot query: an escaped NUL or half a surrogate pair.
-#[cfg(any(test, feature = "postgres"))]
+#[cfg(any(test, feature = "mysql", feature = "postgres"))]
 pub(crate) fn unqueryable(text: &str) -> Option<&'static str> {
     let mut rest = text;
     let mut high_before = false;

@@ -62,6 +62,11 @@ macro_rules! on_database {
                 let $worker = $run.worker::<sqlx::Postgres>($url).await?;
                 $then
             }
+            #[cfg(feature = "mysql")]
+            "mysql" | "mariadb" => {
+                let $worker = $run.worker::<sqlx::MySql>($url).await?;
+                $then
+            }
             scheme => Err(unknown_scheme(scheme)),
         }
     };
@@ -161,6 +166,8 @@ fn unknown_scheme(scheme: &str) -> RunError {
         "sqlite:",
         #[cfg(feature = "postgres")]
         "postgres:",
+        #[cfg(feature = "mysql")]
+        "mysql:",
     ];
     let expected = format!("{} (each is a feature of the crate `outbox`)", known.join(" or "));
     ConnectError::Scheme { scheme: scheme.to_owned(), expected }.into()

@@ -1,6 +1,8 @@
 //! The seam to the databases: plain data in, plain data out. Only this module holds SQL.
 
 pub(crate) mod data;
+#[cfg(feature = "mysql")]
+mod mysql;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod rows;
@@ -57,7 +59,7 @@ pub(crate) mod sealed {
 /// A database that the outbox runs on. Sealed: its methods are not for applications, and change freely.
 #[diagnostic::on_unimplemented(
     message = "the outbox does not run on `{Self}`",
-    note = "enable the feature of your database in the dependency on `outbox`: `sqlite` or `postgres`"
+    note = "enable the feature of your database in the dependency on `outbox`: `sqlite`, `postgres` or `mysql`"
 )]
 pub trait Backend: Database + sealed::Sealed {
     /// Every statement, for one schema.

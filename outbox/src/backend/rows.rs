@@ -40,6 +40,7 @@ pub(super) trait PlainRow {
 }
 
 /// Implements it for a backend's rows.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 macro_rules! plain_row {
     ($row:ty) => {
         impl crate::backend::rows::PlainRow for $row {
@@ -65,11 +66,24 @@ macro_rules! plain_row {
         }
     };
 }
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(super) use plain_row;
 
 /// Every row by the same function.
 pub(super) fn all<R, T>(rows: &[R], read: fn(&R) -> Result<T>) -> Result<Vec<T>> {
     rows.iter().map(read).collect()
+}
+
+/// A sequence number alone.
+#[cfg(feature = "mysql")]
+pub(super) fn seq(row: &impl PlainRow) -> Result<i64> {
+    row.number(0)
+}
+
+/// A sequence number with a fence.
+#[cfg(feature = "mysql")]
+pub(super) fn seq_and_fence(row: &impl PlainRow) -> Result<(i64, i64)> {
+    Ok((row.number(0)?, row.number(1)?))
 }
 
 /// With its place among the arguments, counted from 0.

@@ -72,6 +72,29 @@ impl Sql {
     }
 }
 
+/// For a database that takes no lists: what depends on a list's length is put in where a file has a word in braces.
+#[cfg(feature = "mysql")]
+impl Sql {
+    /// With other text in the place of the word.
+    pub(super) fn with(&self, word: &str, text: &str) -> Self {
+        Self { text: self.text.replace(word, text).into(), is_kept: self.is_kept }
+    }
+
+    /// With so many parameters in the place of `{list}`.
+    pub(super) fn with_list(&self, length: usize) -> Self {
+        self.with("{list}", &vec!["?"; length].join(", "))
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Not kept prepared: of a length that hardly comes again.
+    pub(super) fn once(self) -> Self {
+        Self { is_kept: false, ..self }
+    }
+}
+
 /// Declares a backend's `Statements`: one field for each named file.
 macro_rules! statements {
     ($directory:literal, $phrases:expr, $name:path; $($field:ident),* $(,)?) => {

@@ -48,3 +48,12 @@ impl InTransaction for sqlx::PgConnection {
         self
     }
 }
+
+#[cfg(feature = "mysql")]
+impl InTransaction for sqlx::MySqlConnection {
+    type Database = sqlx::MySql;
+
+    fn connection(&mut self) -> &mut sqlx::MySqlConnection {
+        self
+    }
+}

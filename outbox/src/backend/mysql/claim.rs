@@ -1,0 +1,99 @@
+//! The claim: a look that locks nothing, then a short transaction for what it found.
+
+use std::collections::BTreeSet;
+
+use super::short::{Bound, Short};
+use super::{Result, Statements, json};
+use crate::backend::At;
+use crate::backend::data::{Claim, Claimed, Kind, Position, count};
+use crate::backend::rows;
+use crate::backend::statements::Sql;
+
+/// What a claim would take.
+pub(super) async fn candidates(at: &mut At<'_, sqlx::MySql>, claim: &Claim<'_>) -> Result<BTreeSet<i64>> {
+    if claim.kinds.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let now = at.now;
+    let ended = json(claim.ended_keys)?;
+    let text = text(at.sql, claim);
+    let mut query = text.query();
+    if claim.suspects > 0 {
+        for (turn, kind) in turns(claim) {
+            query = bind_kind(query, turn, kind).bind(now).bind(kind.version);
+            query = query.bind(count(claim.suspects.min(kind.room)));
+        }
+        query = query.bind(count(claim.suspects));
+    }
+    for (turn, kind) in turns(claim) {
+        query = bind_mark(bind_kind(query, turn, kind), kind.after).bind(now).bind(kind.version);
+        query = query.bind(count(claim.limit.min(kind.room)));
+    }
+    for (turn, kind) in turns(claim) {
+        query = bind_mark(bind_kind(query, turn, kind), kind.keyed_after).bind(now).bind(kind.version);
+        query = query.bind(claim.keyed_looks.map_or(i64::MAX, count)).bind(count(claim.limit.min(kind.room)));
+    }
+    if !claim.ended_keys.is_empty() {
+        for (turn, kind) in turns(claim) {
+            query = query.bind(turn).bind(count(kind.room)).bind(&ended).bind(kind.event_type);
+            query = query.bind(now).bind(kind.version);
+        }
+    }
+    let found = query.bind(count(claim.limit)).fetch_all(&mut *at.conn).await?;
+    Ok(rows::all(&found, rows::seq)?.into_iter().collect())
+}
+
+/// The statement for this number of kinds: so few texts are prepared.
+fn text(sql: &Statements, claim: &Claim<'_>) -> Sql {
+    let arms = |arm: &Sql| vec![arm.text(); claim.kinds.len()].join(" UNION ALL ");
+    let mut all = Vec::new();
+    if claim.suspects > 0 {
+        all.push(sql.suspects.with("{arms}", &arms(&sql.arm_suspect)).text().to_owned());
+    }
+    all.push(arms(&sql.arm_due));
+    all.push(arms(&sql.arm_keyed));
+    if !claim.ended_keys.is_empty() {
+        all.push(arms(&sql.arm_ended));
+    }
+    sql.candidates.with("{arms}", &all.join(" UNION ALL "))
+}
+
+fn turns<'k>(claim: &Claim<'k>) -> impl Iterator<Item = (i64, &'k Kind<'k>)> {
+    (0..).zip(claim.kinds)
+}
+
+fn bind_kind<'q>(query: Bound<'q>, turn: i64, kind: &Kind<'q>) -> Bound<'q> {
+    query.bind(turn).bind(count(kind.room)).bind(kind.event_type)
+}
+
+fn bind_mark(query: Bound<'_>, mark: Option<Position>) -> Bound<'_> {
+    let Position { due, seq } = mark.unwrap_or(Position { due: i64::MIN, seq: 0 });
+    query.bind(due).bind(due).bind(seq)
+}
+
+/// Claims what was found, as far as nobody was faster.
+pub(super) async fn take(
+    at: At<'_, sqlx::MySql>,
+    worker: &str,
+    found: BTreeSet<i64>,
+) -> Result<Vec<Claimed>> {
+    if found.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut short = Short::begin(at.conn).await?;
+    let claimed = take_in(&mut short, at.sql, worker, found, at.now).await;
+    short.end(claimed).await
+}
+
+async fn take_in(
+    short: &mut Short<'_>,
+    sql: &Statements,
+    worker: &str,
+    found: BTreeSet<i64>,
+    now: Option<i64>,
+) -> Result<Vec<Claimed>> {
+    let claimed = short.read(&sql.claim_lock, found.into_iter(), rows::claimed).await?;
+    let seqs: Vec<i64> = claimed.iter().map(|event| event.seq).collect();
+    short.write(&sql.claim, &seqs, |query| query.bind(worker.to_owned()).bind(now)).await?;
+    Ok(claimed)
+}

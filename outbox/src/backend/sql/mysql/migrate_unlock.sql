@@ -1,0 +1,2 @@
+-- schema.
+SELECT RELEASE_LOCK(CONCAT('outbox ', MD5(COALESCE(?, DATABASE(), ''))))
