@@ -4,7 +4,7 @@
 use std::future::Future;
 
 use outbox::{Backend, EventId};
-use sqlx::{PgConnection, Postgres, Sqlite, SqliteConnection};
+use sqlx::{MySql, MySqlConnection, PgConnection, Postgres, Sqlite, SqliteConnection};
 
 pub const TABLES: [&str; 2] = [
     "CREATE TABLE account (id BIGINT PRIMARY KEY, cents BIGINT NOT NULL)",
@@ -39,5 +39,17 @@ impl Ledger for Postgres {
 
     async fn note(connection: &mut PgConnection, event: EventId) -> Done {
         sqlx::query(NOTE).bind(event.to_string()).execute(connection).await.map(drop)
+    }
+}
+
+impl Ledger for MySql {
+    async fn add(connection: &mut MySqlConnection, account: i64, cents: i64) -> Done {
+        let add = "UPDATE account SET cents = cents + ? WHERE id = ?";
+        sqlx::query(add).bind(cents).bind(account).execute(connection).await.map(drop)
+    }
+
+    async fn note(connection: &mut MySqlConnection, event: EventId) -> Done {
+        let note = "INSERT INTO booked (event_id) VALUES (?)";
+        sqlx::query(note).bind(event.to_string()).execute(connection).await.map(drop)
     }
 }

@@ -39,6 +39,10 @@ pub mod events {
     pub struct PgTransfer(pub Transfer);
 
     #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema, Event)]
+    #[event("test.transfer.mysql", max_attempts = 1000)]
+    pub struct MyTransfer(pub Transfer);
+
+    #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema, Event)]
     #[event("test.right")]
     pub struct Right {
         pub n: u32,

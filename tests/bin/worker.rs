@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outbox::{Backoff, Context, HandlerResult, Registry, State, Tx, outbox_handler};
-use outbox_tests::events::{Left, Order, PgTransfer, Right, Transfer};
+use outbox_tests::events::{Left, MyTransfer, Order, PgTransfer, Right, Transfer};
 use outbox_tests::ledger::Ledger;
-use sqlx::{Postgres, Sqlite};
+use sqlx::{MySql, Postgres, Sqlite};
 
 #[derive(Clone)]
 struct Log(Arc<File>);
@@ -68,6 +68,11 @@ async fn transfer_on_sqlite(transfer: Transfer, ctx: Context, tx: Tx<Sqlite>) ->
 
 #[outbox_handler(timeout = "700ms", backoff = Backoff::fixed(Duration::ZERO))]
 async fn transfer_on_postgres(transfer: PgTransfer, ctx: Context, tx: Tx<Postgres>) -> HandlerResult {
+    book(&transfer.0, &ctx, tx).await
+}
+
+#[outbox_handler(timeout = "700ms", backoff = Backoff::fixed(Duration::ZERO))]
+async fn transfer_on_mysql(transfer: MyTransfer, ctx: Context, tx: Tx<MySql>) -> HandlerResult {
     book(&transfer.0, &ctx, tx).await
 }
 

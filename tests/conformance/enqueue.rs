@@ -63,7 +63,7 @@ pub async fn e05_every_value_comes_back_equal<DB: Harness>() {
         json!("ünïcödé \u{1f600} \u{202e} \u{fffd} \"quoted\" \\ \n\t\u{7f}"),
         json!({"": 1, "a.b": 2, "\"": 3, "ключ": 4}),
         json!("x".repeat(5 * 1024 * 1024)),
-        (0..128).fold(json!(1), |inner, _| json!([inner])),
+        (0..DB::DEEPEST).fold(json!(1), |inner, _| json!([inner])),
     ];
     let floats =
         [0.1, 0.1 + 0.2, -0.0, 5e-324, f64::MIN_POSITIVE, f64::MAX, f64::MIN, 1e23, 123_456_789.123_456_79];

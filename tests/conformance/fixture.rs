@@ -13,7 +13,7 @@ use outbox::{
 use outbox_tests::harness::Fresh;
 pub use outbox_tests::harness::{Harness, eventually, say_skipped};
 use serde::{Deserialize, Serialize};
-use sqlx::{Postgres, Sqlite};
+use sqlx::{MySql, Postgres, Sqlite};
 
 /// The payload of most cases.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -75,6 +75,11 @@ pub struct PgTransfer {
     n: i64,
 }
 
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct MyTransfer {
+    n: i64,
+}
+
 #[outbox_handler("test.tx_sqlite", timeout = "300ms")]
 async fn tx_sqlite(
     transfer: SqliteTransfer,
@@ -91,6 +96,16 @@ async fn tx_postgres(
     ctx: Context,
     tx: Tx<Postgres>,
     State(script): State<TxScript<Postgres>>,
+) -> HandlerResult {
+    (script.0)(transfer.n, ctx, tx).await
+}
+
+#[outbox_handler("test.tx_mysql", timeout = "300ms")]
+async fn tx_mysql(
+    transfer: MyTransfer,
+    ctx: Context,
+    tx: Tx<MySql>,
+    State(script): State<TxScript<MySql>>,
 ) -> HandlerResult {
     (script.0)(transfer.n, ctx, tx).await
 }

@@ -312,8 +312,8 @@ pub async fn e13_many_are_stored_in_order_and_duplicates_alone_stay_out<DB: Harn
     assert_eq!((first.max_attempts, first.subject.as_deref()), (3, Some("job 0")));
     assert_eq!(first.headers.as_deref(), Some(r#"{"tenant":"t"}"#));
     assert_eq!((first.payload.as_str(), last.payload.as_str()), (r#"{"n":0}"#, r#"{"n":2598}"#));
-    let out_of_order = "SELECT count(*) FROM (SELECT seq, lag(seq) OVER (ORDER BY id) AS before FROM outbox_event) AS pairs \
-                        WHERE seq <= before";
+    let out_of_order = "SELECT count(*) FROM (SELECT seq, lag(seq) OVER (ORDER BY id) AS earlier FROM outbox_event) AS pairs \
+                        WHERE seq <= earlier";
     assert_eq!(fixture.count(out_of_order).await, 0, "in the order of the iterator");
 }
 

@@ -15,3 +15,4 @@ mod tx;
 
 suite::suite!(sqlite, sqlx::Sqlite);
 suite::suite!(postgres, sqlx::Postgres);
+suite::suite!(mysql, sqlx::MySql);

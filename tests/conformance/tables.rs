@@ -9,11 +9,12 @@ use crate::fixture::{Fixture, Harness, Job, Script, eventually};
 
 pub async fn t_a_schema_may_have_any_name<DB: Harness>() {
     let fixture = Fixture::<DB>::new(Script::succeed()).await;
-    let tenant = fixture.outbox.clone().schema("My \"Q\" 'x'");
+    let schema = DB::schema("My \"Q\" 'x'");
+    let tenant = fixture.outbox.clone().schema(&schema);
     tenant.migrate().await.unwrap();
     tenant.migrate().await.unwrap();
     let mut tx = tenant.begin().await.unwrap();
-    let id = outbox::enqueue::<Job>(&mut tx, Job { n: 1 }).schema("My \"Q\" 'x'").await.unwrap().id();
+    let id = outbox::enqueue::<Job>(&mut tx, Job { n: 1 }).schema(&schema).await.unwrap().id();
     tenant.enqueue::<Job>(&mut tx, Job { n: 2 }).await.unwrap();
     tx.commit().await.unwrap();
     assert!(fixture.outbox.get(id).await.unwrap().is_none());
@@ -63,7 +64,7 @@ pub async fn t_an_interrupted_migration_is_gone_on_with<DB: Harness>() {
 pub async fn t_tenants_share_a_database_and_nothing_else<DB: Harness>() {
     let fixture = Fixture::<DB>::new(Script::succeed()).await;
     let tenants: Vec<Outbox<DB>> =
-        ["Alpha", "be ta"].iter().map(|name| fixture.outbox.clone().schema(name)).collect();
+        ["Alpha", "be ta"].iter().map(|name| fixture.outbox.clone().schema(&DB::schema(name))).collect();
     let mut workers = Vec::new();
     for (tenant, number) in tenants.iter().zip([10, 20]) {
         tenant.migrate().await.unwrap();

@@ -11,6 +11,7 @@ use std::time::Duration;
 use outbox::{Backend, EventId, Outbox};
 use sqlx::{Pool, Transaction};
 
+mod mysql;
 mod postgres;
 mod sqlite;
 
@@ -31,6 +32,10 @@ pub trait Harness: Backend {
     }
     /// An empty database.
     fn fresh() -> impl Future<Output = Fresh<Self>> + Send;
+    /// A name for a schema, which nobody else on the server uses.
+    fn schema(name: &str) -> String {
+        name.to_owned()
+    }
     /// Runs a statement as somebody's own program would.
     fn sql(pool: &Pool<Self>, statement: String) -> impl Future<Output = u64> + Send;
     /// The same in somebody's transaction.
@@ -43,19 +48,27 @@ pub trait Harness: Backend {
     fn count(pool: &Pool<Self>, query: &str) -> impl Future<Output = i64> + Send;
     /// A time as an SQL expression.
     fn time(ms: i64) -> String;
+    /// A column of JSON as text, as an SQL expression.
+    fn text(column: &str) -> String {
+        format!("CAST({column} AS text)")
+    }
     /// From here on no outcome can be written.
     const BREAK_WRITES: &str;
     /// From here on nothing can be claimed.
     const BREAK_CLAIMS: &str;
     /// Undoes `BREAK_WRITES`.
     const MEND_WRITES: &str;
-    /// Cuts the connections over which processes give each other signs, where there are any.
-    const BREAK_SIGNALS: &str;
+    /// Cuts the connections over which processes give each other signs; `None` where they give none.
+    const BREAK_SIGNALS: Option<&str>;
     /// The database's own command-line client, about to run a statement.
     fn client(url: &str, statement: &str) -> Command;
     /// From here on two of four statements that write fail as if they had met another at a bad moment, where a database
     /// can be made to say so.
     const BAD_MOMENTS: Option<&str>;
+    /// Whether a constraint can be checked as late as at the commit.
+    const DEFERS: bool = true;
+    /// How many levels of a payload the database reads.
+    const DEEPEST: usize = outbox::MAX_DEPTH;
     /// Whether a transaction locks single rows.
     const LOCKS_ROWS: bool;
     /// Locks one event's row in somebody's transaction, where rows are locked.

@@ -121,8 +121,10 @@ impl Harness for Postgres {
                                 CREATE TRIGGER unclaimable BEFORE UPDATE ON outbox_event FOR EACH ROW \
                                 WHEN (OLD.status = 'pending') EXECUTE FUNCTION unclaimable()";
     const MEND_WRITES: &str = "DROP TRIGGER broken ON outbox_event";
-    const BREAK_SIGNALS: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
-                                 WHERE application_name = 'outbox listen' AND datname = current_database()";
+    const BREAK_SIGNALS: Option<&str> = Some(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+                                 WHERE application_name = 'outbox listen' AND datname = current_database()",
+    );
     const BAD_MOMENTS: Option<&str> = Some(
         "CREATE SEQUENCE moment; \
          CREATE FUNCTION bad_moment() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \

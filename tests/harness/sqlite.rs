@@ -44,7 +44,7 @@ impl Harness for Sqlite {
     const BREAK_CLAIMS: &str = "CREATE TRIGGER unclaimable BEFORE UPDATE ON outbox_event WHEN OLD.status = 'pending' \
                                 BEGIN SELECT RAISE(ABORT, 'broken by the test'); END";
     const MEND_WRITES: &str = "DROP TRIGGER broken";
-    const BREAK_SIGNALS: &str = "SELECT 1";
+    const BREAK_SIGNALS: Option<&str> = Some("SELECT 1");
     const BAD_MOMENTS: Option<&str> = None;
     const LOCKS_ROWS: bool = false;
     const TX_EVENT: &str = "test.tx_sqlite";

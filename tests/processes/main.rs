@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use outbox::{Event, Outbox};
 use outbox_tests::events::{Left, Order, Right};
-use outbox_tests::harness::{Fresh, Harness, eventually, say_left_out};
+use outbox_tests::harness::{Fresh, Harness, eventually, say_left_out, say_skipped};
 use tempfile::TempDir;
 
 struct Site<DB: Harness> {
@@ -162,9 +162,10 @@ async fn the_event_that_kills_its_process_is_a_dead_letter_and_its_neighbours_co
     }
     worker.terminate();
     assert_eq!(site.count("status = 'completed'").await, 499);
+    let payload = DB::text("payload");
     let blamed =
-        "status = 'dead_letter' AND last_error = 'worker lost' AND CAST(payload AS text) LIKE '%\"n\":250,%'";
-    assert_eq!(site.count(blamed).await, 1);
+        format!("status = 'dead_letter' AND last_error = 'worker lost' AND {payload} LIKE '%\"n\":250,%'");
+    assert_eq!(site.count(&blamed).await, 1);
     assert_eq!(deaths, 4, "one crash spends nothing, three attempts follow");
     assert_eq!(site.count("status = 'completed' AND attempts <> 0").await, 0);
 }
@@ -255,13 +256,17 @@ async fn producers_beside_workers_meet_no_error<DB: Harness>() {
 }
 
 async fn a_worker_that_hardly_polls_hears_of_other_processes<DB: Harness>() {
+    let Some(break_signals) = DB::BREAK_SIGNALS else {
+        let case = "a_worker_that_hardly_polls_hears_of_other_processes";
+        return say_skipped::<DB>(case, "it gives no signs");
+    };
     let site = Site::<DB>::new().await;
     let worker = site.worker_that("test.left", 60_000, &["listen"]);
     let _notifier = site.outbox().notifier();
     for n in 0..40 {
         if n == 20 {
             // Elsewhere this is nobody, and nothing breaks.
-            DB::sql(site.outbox().pool(), DB::BREAK_SIGNALS.to_owned()).await;
+            DB::sql(site.outbox().pool(), break_signals.to_owned()).await;
         }
         let mut tx = site.outbox().begin().await.unwrap();
         site.outbox().enqueue::<Left>(&mut tx, Left { n }).await.unwrap();
@@ -368,6 +373,7 @@ macro_rules! everything_on {
 
 everything_on!(sqlite, sqlx::Sqlite);
 everything_on!(postgres, sqlx::Postgres);
+everything_on!(mysql, sqlx::MySql);
 
 /// A server of this test's own, which can be stopped without a chance to tidy up.
 struct Server {

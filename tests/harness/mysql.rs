@@ -1,0 +1,140 @@
+use std::process::Command;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use outbox::{EventId, Outbox};
+use sqlx::mysql::{MySqlConnectOptions, MySqlConnection, MySqlPoolOptions};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, MySql, Pool, Transaction};
+
+use super::{Fresh, Harness, eventually};
+
+const URL: &str = "TEST_MYSQL_URL";
+
+/// A database of the case's own on the server, dropped at the end.
+struct Database {
+    server: MySqlConnectOptions,
+    name: String,
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        let (server, name) = (self.server.clone(), self.name.clone());
+        let dropped = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let mut server = server.connect().await.unwrap();
+                // Somebody's last statement may still be at it.
+                let drop = format!("SET lock_wait_timeout = 10; DROP DATABASE {name}");
+                sqlx::raw_sql(AssertSqlSafe(drop)).execute(&mut server).await.unwrap();
+                server.close().await.unwrap();
+            });
+        });
+        drop(dropped.join());
+    }
+}
+
+impl Harness for MySql {
+    fn left_out() -> Option<&'static str> {
+        std::env::var(URL).is_err().then_some("TEST_MYSQL_URL names no server; ./tests/run starts one")
+    }
+
+    async fn fresh() -> Fresh<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let server = MySqlConnectOptions::from_str(&std::env::var(URL).unwrap()).unwrap();
+        let name = format!("outbox_{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let mut connection = server.connect().await.unwrap();
+        let create = format!("CREATE DATABASE {name}");
+        sqlx::raw_sql(AssertSqlSafe(create)).execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+        // The time zone is the server's, which is not UTC in these tests.
+        let application = server.clone().database(&name).timezone(None);
+        let pool = MySqlPoolOptions::new().max_connections(8).connect_lazy_with(application);
+        let url = server.clone().database(&name).to_url_lossy().to_string();
+        Fresh { outbox: Outbox::new(pool), url, keep: Box::new(Database { server, name }) }
+    }
+
+    /// A schema is a database of the server's, which all cases share.
+    fn schema(name: &str) -> String {
+        format!("outbox_{} {name}", std::process::id())
+    }
+
+    async fn sql(pool: &Pool<Self>, statement: String) -> u64 {
+        sqlx::raw_sql(AssertSqlSafe(statement)).execute(pool).await.unwrap().rows_affected()
+    }
+
+    async fn sql_in(connection: &mut MySqlConnection, statement: String) {
+        sqlx::raw_sql(AssertSqlSafe(statement)).execute(connection).await.unwrap();
+    }
+
+    async fn wait_for_a_waiter(pool: &Pool<Self>) {
+        let waiting = "SELECT count(*) FROM information_schema.innodb_trx AS trx \
+                       JOIN information_schema.processlist AS session ON session.id = trx.trx_mysql_thread_id \
+                       WHERE trx.trx_state = 'LOCK WAIT' AND session.db = database()";
+        eventually("somebody waits for a lock", async || {
+            // The server looks again only when it was left alone for a tenth of a second.
+            tokio::time::sleep(Duration::from_millis(120)).await;
+            Self::count(pool, waiting).await > 0
+        })
+        .await;
+    }
+
+    async fn count(pool: &Pool<Self>, query: &str) -> i64 {
+        sqlx::query_scalar(AssertSqlSafe(query)).fetch_one(pool).await.unwrap()
+    }
+
+    fn time(ms: i64) -> String {
+        ms.to_string()
+    }
+
+    fn text(column: &str) -> String {
+        column.to_owned()
+    }
+
+    const BREAK_WRITES: &str = "CREATE TRIGGER broken BEFORE UPDATE ON outbox_event FOR EACH ROW \
+                                IF OLD.status = 'processing' THEN \
+                                    SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'broken by the test'; END IF";
+    const BREAK_CLAIMS: &str = "CREATE TRIGGER unclaimable BEFORE UPDATE ON outbox_event FOR EACH ROW \
+                                IF OLD.status = 'pending' THEN \
+                                    SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'broken by the test'; END IF";
+    const MEND_WRITES: &str = "DROP TRIGGER broken";
+    const BREAK_SIGNALS: Option<&str> = None;
+    // A trigger runs for each row: the time tells the statements of a session apart.
+    const BAD_MOMENTS: Option<&str> = Some(
+        "CREATE PROCEDURE bad_moment() BEGIN \
+             IF @statement IS NULL OR @statement <> UTC_TIMESTAMP(6) THEN \
+                 SET @statement = UTC_TIMESTAMP(6), @moment = COALESCE(@moment, 0) + 1; \
+             END IF; \
+             IF @moment % 4 = 1 THEN SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213, MESSAGE_TEXT = 'injected'; END IF; \
+             IF @moment % 4 = 2 THEN SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1205, MESSAGE_TEXT = 'injected'; END IF; \
+         END; \
+         CREATE TRIGGER bad_update BEFORE UPDATE ON outbox_event FOR EACH ROW CALL bad_moment(); \
+         CREATE TRIGGER bad_delete BEFORE DELETE ON outbox_event FOR EACH ROW CALL bad_moment(); \
+         CREATE TRIGGER bad_beginning BEFORE INSERT ON outbox_worker FOR EACH ROW CALL bad_moment(); \
+         CREATE TRIGGER bad_beat BEFORE UPDATE ON outbox_worker FOR EACH ROW CALL bad_moment()",
+    );
+    const LOCKS_ROWS: bool = true;
+    const DEFERS: bool = false;
+    const DEEPEST: usize = 31;
+    const TX_EVENT: &str = "test.tx_mysql";
+
+    fn client(url: &str, statement: &str) -> Command {
+        let server = MySqlConnectOptions::from_str(url).unwrap();
+        let mut mariadb = Command::new("mariadb");
+        mariadb.args([
+            "--no-defaults",
+            "--host",
+            server.get_host(),
+            "--port",
+            &server.get_port().to_string(),
+        ]);
+        mariadb.args(["--user", server.get_username(), "--database", server.get_database().unwrap()]);
+        mariadb.args(["--execute", statement]);
+        mariadb
+    }
+
+    async fn lock_row(tx: &mut Transaction<'static, Self>, id: EventId) {
+        let lock = "SELECT 1 FROM outbox_event WHERE id = ? FOR UPDATE";
+        sqlx::query(lock).bind(id.to_string()).execute(&mut **tx).await.unwrap();
+    }
+}

@@ -1,0 +1,76 @@
+# shellcheck shell=bash
+# A private MariaDB server for the tests. To be sourced by bash, after common.sh.
+#
+#   mariadb_start   installs MariaDB if it is missing, starts a server, exports TEST_MYSQL_URL; one that is set is kept
+#   mariadb_stop    stops it and removes its folder; safe to call at any time
+
+MARIADB_DIR=
+MARIADB_USER=
+
+# MariaDB refuses to run as root, so there it runs as another user, in a folder of that user's.
+mariadb_run() {
+    if [[ -n $MARIADB_USER ]]; then
+        (cd / && exec runuser -u "$MARIADB_USER" -- "$@")
+    else
+        "$@"
+    fi
+}
+
+mariadb_start() {
+    if [[ -n ${TEST_MYSQL_URL:-} ]]; then
+        say "MySQL or MariaDB at $TEST_MYSQL_URL, as TEST_MYSQL_URL says"
+        return
+    fi
+    # Debian keeps the server off the PATH of ordinary users.
+    local PATH=$PATH:/usr/sbin
+    need mariadbd mariadb-server
+    need mariadb mariadb-client
+
+    MARIADB_DIR=$(mktemp -d "${TMPDIR:-/tmp}/outbox-mariadb.XXXXXX")
+    if [[ $EUID == 0 ]]; then
+        MARIADB_USER=nobody
+        id mysql >/dev/null 2>&1 && MARIADB_USER=mysql
+        chown "$MARIADB_USER" "$MARIADB_DIR"
+    fi
+    mariadb_run mariadb-install-db --no-defaults --datadir="$MARIADB_DIR/data" --skip-test-db \
+        --auth-root-authentication-method=normal >"$MARIADB_DIR/install.log" 2>&1 ||
+        die "mariadb-install-db failed: $(cat "$MARIADB_DIR/install.log")"
+
+    local port try
+    for try in 1 2 3 4 5; do
+        port=$(free_port)
+        # Its time zone is nobody's, so that whoever counts on UTC is found out.
+        mariadb_run mariadbd --no-defaults --datadir="$MARIADB_DIR/data" --socket="$MARIADB_DIR/socket" \
+            --pid-file="$MARIADB_DIR/pid" --bind-address=127.0.0.1 --port="$port" --max-connections=500 \
+            --default-time-zone=+05:45 >"$MARIADB_DIR/server.log" 2>&1 &
+        if mariadb_answers; then
+            export TEST_MYSQL_URL="mysql://root@127.0.0.1:$port"
+            say "MariaDB $(mariadbd --version | grep -oE '[0-9]+[.][0-9.]+' | head -n 1) at $TEST_MYSQL_URL"
+            return
+        fi
+        echo "MariaDB did not start on port $port (try $try of 5)" >&2
+    done
+    cat "$MARIADB_DIR/server.log" >&2
+    die "MariaDB does not start"
+}
+
+# Waits for the server, as long as its process lives.
+mariadb_answers() {
+    local server=$! try
+    for ((try = 0; try < 300; try++)); do
+        mariadb --no-defaults --socket="$MARIADB_DIR/socket" --user=root --execute="SELECT 1" >/dev/null 2>&1 && return
+        kill -0 "$server" 2>/dev/null || return 1
+        sleep 0.1
+    done
+    return 1
+}
+
+mariadb_stop() {
+    [[ -n $MARIADB_DIR ]] || return 0
+    local pid
+    if pid=$(cat "$MARIADB_DIR/pid" 2>/dev/null) && kill "$pid" 2>/dev/null; then
+        while kill -0 "$pid" 2>/dev/null; do sleep 0.1; done
+    fi
+    rm -rf "$MARIADB_DIR"
+    MARIADB_DIR=
+}
