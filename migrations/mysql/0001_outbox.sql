@@ -1,4 +1,4 @@
--- The outbox: one row an event, one row a worker. For MySQL from 8.0.16 and MariaDB from 10.6.
+-- The outbox: one row an event, one row a worker. For MySQL from 8.0.22 and MariaDB from 10.6.
 -- Times are milliseconds since 1970 in UTC, whatever the session's time zone is: the zones of TIMESTAMP and DATETIME are
 -- the session's affair. Types and keys compare by bytes, so they are VARBINARY: every collation that both servers have
 -- finds 'a' and 'a ' equal. Their columns are a byte longer than what may stand there, so that a session that is not

@@ -19,8 +19,9 @@ use sqlx::{MySql, Pool, Transaction};
 
 use self::short::{Bound, List, Short};
 use super::data::{
-    BlockedKey, Claim, Claimed, Duplicate, EventRecord, FoundRow, HeartbeatPool, Identity, LoopPools,
-    NewEvent, NewEvents, NewRow, PrunePage, Reaped, Settlement, Status, TypeStats, WorkerInfo, WorkerRow,
+    BlockedKey, Claim, Claimed, Duplicate, EventRecord, FoundRow, HeartbeatPool, Identity, LoopNeeds,
+    LoopPools, NewEvent, NewEvents, NewRow, PrunePage, Reaped, Settlement, Status, TypeStats, WorkerInfo,
+    WorkerRow,
 };
 use super::rows::{self, PlainRow};
 use super::statements::{Place, Sql, statements};
@@ -31,14 +32,15 @@ use crate::event::EventId;
 const PHRASES: &[(&str, &str)] = &[
     // Milliseconds since 1970. The statement's own time, and no affair of the session's time zone.
     ("clock_at", "COALESCE({}, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 1000)"),
+    // Scalar subqueries: an EXISTS may become a scan of everything that runs.
     (
         "head_of_key",
         "({}.ordering_key IS NULL OR ({}.seq = (\
              SELECT head.seq FROM outbox_event AS head FORCE INDEX (by_key) \
              WHERE head.open_key = {}.ordering_key ORDER BY head.seq LIMIT 1) \
-         AND NOT EXISTS (\
-             SELECT 1 FROM outbox_event AS running FORCE INDEX (key_running) \
-             WHERE running.running_key = {}.ordering_key)))",
+         AND (\
+             SELECT running.seq FROM outbox_event AS running FORCE INDEX (key_running) \
+             WHERE running.running_key = {}.ordering_key LIMIT 1) IS NULL))",
     ),
     (
         "text_at",
@@ -52,7 +54,7 @@ statements! {
     claim_lock, dead_letters, dead_page, delete, discard, find_duplicates, forget_key, forget_worker, get, has_inflight,
     has_inflight_subject, heartbeat, held, insert, insert_row, lock, lock_key, mark_dead, migrate_lock, migrate_unlock,
     old_keys, old_workers, orphans, overdue, prunable, prune_page, reap_lost, reap_stuck, reaped, register, release,
-    requeue, requeue_types, reread, settle, stats_of, stats_types, stop_worker, suspects, unknown, workers,
+    requeue, requeue_types, reread, settle, stats_busy, stats_next, stats_of, stop_worker, suspects, unknown, workers,
 }
 
 /// A schema is a database; without one it is that of the connection.
@@ -115,7 +117,7 @@ impl Backend for MySql {
         pool.begin_with(short::BEGIN).await
     }
 
-    async fn loop_pools(pool: &Pool<Self>, place: &Place, transactions: u32) -> Result<LoopPools<Self>> {
+    async fn loop_pools(pool: &Pool<Self>, place: &Place, needs: LoopNeeds) -> Result<LoopPools<Self>> {
         server::check(&mut *pool.acquire().await?).await?;
         let application = pool.connect_options().as_ref().clone();
         let own = match place.pooled {
@@ -123,9 +125,9 @@ impl Backend for MySql {
             false => application.clone(),
         };
         // The caller's hooks come along; its sizes do not.
-        let options = pool.options().clone().min_connections(0).test_before_acquire(false);
+        let options = pool.options().clone().min_connections(0).test_before_acquire(needs.lie_idle);
         Ok(LoopPools {
-            transactions: options.clone().max_connections(transactions).connect_lazy_with(application),
+            transactions: options.clone().max_connections(needs.transactions).connect_lazy_with(application),
             claim: options.clone().max_connections(1).connect_lazy_with(own.clone()),
             settle: options.clone().max_connections(2).connect_lazy_with(own.clone()),
             heartbeat: HeartbeatPool::Own(options.max_connections(1), own),
@@ -182,7 +184,7 @@ impl Backend for MySql {
     }
 
     async fn reread(at: At<'_, Self>, seqs: &[i64]) -> Result<Vec<FoundRow>> {
-        Short::Callers(at.conn).read(&at.sql.reread, seqs.iter().copied(), rows::found).await
+        Short::Callers(at.conn).read(&at.sql.reread, seqs, |query| query, rows::found).await
     }
 
     async fn release_strays(at: At<'_, Self>, worker: &str, in_hand: &[i64]) -> Result<u64> {

@@ -92,7 +92,8 @@ async fn take_in(
     found: BTreeSet<i64>,
     now: Option<i64>,
 ) -> Result<Vec<Claimed>> {
-    let claimed = short.read(&sql.claim_lock, found.into_iter(), rows::claimed).await?;
+    let found: Vec<i64> = found.into_iter().collect();
+    let claimed = short.read(&sql.claim_lock, &found, |query| query.bind(now), rows::claimed).await?;
     let seqs: Vec<i64> = claimed.iter().map(|event| event.seq).collect();
     short.write(&sql.claim, &seqs, |query| query.bind(worker.to_owned()).bind(now)).await?;
     Ok(claimed)

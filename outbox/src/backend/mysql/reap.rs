@@ -77,8 +77,8 @@ async fn free_in(
     short.write(&sql.release, &edited, |query| query).await?;
     short.write(&sql.reap_lost, &lost, |query| query.bind(now)).await?;
     short.write(&sql.reap_stuck, &stuck, |query| query.bind(now)).await?;
-    let freed = edited.into_iter().chain(lost).chain(stuck);
-    short.read(&sql.reaped, freed, rows::reaped).await
+    let freed = [edited, lost, stuck].concat();
+    short.read(&sql.reaped, &freed, |query| query, rows::reaped).await
 }
 
 /// Forgets workers that ended long ago.

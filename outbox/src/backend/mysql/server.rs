@@ -10,7 +10,7 @@ use crate::backend::statements::qualify;
 /// A server that lacks what the statements need.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the outbox needs MySQL 8.0.16 or MariaDB 10.6 or newer (they pass over locked rows, check what is stored and read \
+    "the outbox needs MySQL 8.0.22 or MariaDB 10.6 or newer (they pass over locked rows, check what is stored and read \
      lists of JSON), and the server is {0}"
 )]
 pub(super) struct TooOld(String);
@@ -25,7 +25,7 @@ pub(super) async fn check(conn: &mut MySqlConnection) -> Result<()> {
 fn is_new_enough(version: &str) -> bool {
     let number = version.split('-').next().unwrap_or_default();
     let numbers: Vec<u32> = number.split('.').map_while(|part| part.parse().ok()).collect();
-    let needed: &[u32] = if version.contains("MariaDB") { &[10, 6] } else { &[8, 0, 16] };
+    let needed: &[u32] = if version.contains("MariaDB") { &[10, 6] } else { &[8, 0, 22] };
     numbers.as_slice() >= needed
 }
 
@@ -93,11 +93,11 @@ mod tests {
     #[test]
     fn a_server_is_told_by_its_version() {
         for new in
-            ["8.0.16", "8.0.36-0ubuntu0.22.04.1", "8.4.0", "9.1.0", "10.6.0-MariaDB", "11.4.2-MariaDB-log"]
+            ["8.0.22", "8.0.36-0ubuntu0.22.04.1", "8.4.0", "9.1.0", "10.6.0-MariaDB", "11.4.2-MariaDB-log"]
         {
             assert!(is_new_enough(new), "{new}");
         }
-        for old in ["5.7.44-log", "8.0.15", "10.5.23-MariaDB-0+deb11u1", "5.5.68-MariaDB", ""] {
+        for old in ["5.7.44-log", "8.0.21", "10.5.23-MariaDB-0+deb11u1", "5.5.68-MariaDB", ""] {
             assert!(!is_new_enough(old), "{old}");
         }
     }

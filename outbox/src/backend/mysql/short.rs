@@ -57,20 +57,22 @@ impl<'c> Short<'c> {
 
     /// Locks rows by their seqs, passes over those that somebody else has locked, and says what they are.
     pub(super) async fn lock(&mut self, sql: &Statements, seqs: &BTreeSet<i64>) -> Result<Vec<FoundRow>> {
-        self.read(&sql.lock, seqs.iter().copied(), rows::found).await
+        let seqs: Vec<i64> = seqs.iter().copied().collect();
+        self.read(&sql.lock, &seqs, |query| query, rows::found).await
     }
 
-    /// Runs a query for the rows of these seqs.
+    /// Runs a query for the rows of these seqs; `before` binds what stands before their list.
     pub(super) async fn read<T>(
         &mut self,
         sql: &Sql,
-        seqs: impl Iterator<Item = i64>,
+        seqs: &[i64],
+        before: impl for<'q> Fn(Bound<'q>) -> Bound<'q> + Send,
         row: fn(&sqlx::mysql::MySqlRow) -> Result<T>,
     ) -> Result<Vec<T>> {
         let mut read = Vec::new();
-        for chunk in seqs.collect::<Vec<_>>().chunks(LIST) {
+        for chunk in seqs.chunks(LIST) {
             let list = List::new(sql, chunk);
-            let found = list.bind(list.sql.query()).fetch_all(self.conn()).await?;
+            let found = list.bind(before(list.sql.query())).fetch_all(self.conn()).await?;
             read.extend(rows::all(&found, row)?);
         }
         Ok(read)

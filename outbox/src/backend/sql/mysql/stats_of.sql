@@ -9,7 +9,7 @@ SELECT ?,
        (SELECT COUNT(*) FROM (
             SELECT 1 FROM outbox_event FORCE INDEX (by_turn)
             WHERE waiting IN (0, 1) AND event_type = ? AND available_at > clock_at(?) LIMIT ?) AS scheduled),
-       ?, ?,
+       CAST(? AS SIGNED), CAST(? AS SIGNED),
        (SELECT clock_at(?) - MIN(available_at) FROM outbox_event FORCE INDEX (by_turn)
         WHERE waiting IN (0, 1) AND event_type = ? AND available_at <= clock_at(?)),
        (SELECT COUNT(*) FROM outbox_worker AS worker
