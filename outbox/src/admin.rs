@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::backend::data::{BlockedKey, EventRecord, Status, TypeStats, WorkerInfo, duration_ms, to_ms};
 use crate::backend::{At, Backend};
 use crate::enqueue::InTransaction;
-use crate::event::{Event, EventId};
+use crate::event::{Event, EventId, names};
 use crate::handle::Outbox;
 use crate::nudge;
 use crate::store::{Store, run};
@@ -89,7 +89,7 @@ impl<DB: Backend> Outbox<DB> {
         value: &str,
     ) -> Result<bool, AdminError> {
         let conn = tx.connection();
-        for name in names::<E>() {
+        for name in names(E::EVENT_TYPE, E::ALIASES) {
             let at: At<'_, DB> = self.store.at(conn);
             if DB::has_inflight(at, name, key, value).await? {
                 return Ok(true);
@@ -109,7 +109,7 @@ impl<DB: Backend> Outbox<DB> {
         subject: &str,
     ) -> Result<bool, AdminError> {
         let conn = tx.connection();
-        for name in names::<E>() {
+        for name in names(E::EVENT_TYPE, E::ALIASES) {
             let at: At<'_, DB> = self.store.at(conn);
             if DB::has_inflight_subject(at, name, subject).await? {
                 return Ok(true);
@@ -237,11 +237,6 @@ pub(crate) async fn prune<DB: Backend>(
         after = last;
     }
     Ok(pruned)
-}
-
-/// Every name under which events of this type are stored.
-fn names<E: Event>() -> impl Iterator<Item = &'static str> {
-    std::iter::once(E::EVENT_TYPE).chain(E::ALIASES.iter().copied())
 }
 
 /// Why an event was not looked after.

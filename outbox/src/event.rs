@@ -85,6 +85,14 @@ pub trait Event: Serialize + DeserializeOwned + JsonSchema + Send + 'static {
     const UPCASTS: &'static [Upcast<Self>] = &[];
 }
 
+/// Every name under which events of a type are stored, the present one first.
+pub(crate) fn names(
+    event_type: &'static str,
+    aliases: &'static [&'static str],
+) -> impl Iterator<Item = &'static str> {
+    std::iter::once(event_type).chain(aliases.iter().copied())
+}
+
 /// What becomes of an ordering key when one of its events becomes a dead letter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnDeadLetter {

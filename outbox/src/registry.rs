@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use schemars::{Schema, SchemaGenerator};
 
-use crate::event::Event;
+use crate::event::{self, Event};
 use crate::handler::{Delivery, Failure, Requirements, States, TransactionOf};
 use crate::retry::Backoff;
 use crate::{payload, upcast};
@@ -105,12 +105,17 @@ impl HandlerDef {
 
     /// Every name under which it handles events, the present one first.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
-        std::iter::once(self.event_type).chain(self.aliases.iter().copied())
+        event::names(self.event_type, self.aliases)
     }
 
     /// Whether it handles events that are stored under this name.
     pub(crate) fn handles(&self, event_type: &str) -> bool {
         self.names().any(|name| name == event_type)
+    }
+
+    /// By what handlers are put in order, for everything that prints, claims or compares.
+    pub(crate) fn order(&self) -> (&'static str, &'static str, u32) {
+        (self.event_type, self.file, self.line)
     }
 
     /// The newest version of the payload that it handles.
@@ -188,7 +193,7 @@ impl Registry {
     pub fn linked() -> Self {
         let mut handlers: Vec<HandlerDef> = inventory::iter::<HandlerDef>.into_iter().cloned().collect();
         // The linker's order is its own affair; everything that prints or claims wants a stable one.
-        handlers.sort_by_key(|def| (def.event_type, def.file, def.line));
+        handlers.sort_by_key(HandlerDef::order);
         Self { handlers }
     }
 

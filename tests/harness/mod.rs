@@ -13,6 +13,7 @@ use sqlx::{Pool, Transaction};
 
 mod mysql;
 mod postgres;
+mod server;
 mod sqlite;
 
 /// A database that a case has for itself.
@@ -70,7 +71,7 @@ pub trait Harness: Backend {
     /// How many levels of a payload the database reads.
     const DEEPEST: usize = outbox::MAX_DEPTH;
     /// Whether a transaction locks single rows.
-    const LOCKS_ROWS: bool;
+    const LOCKS_ROWS: bool = !Self::WRITES_ALONE;
     /// Locks one event's row in somebody's transaction, where rows are locked.
     fn lock_row(tx: &mut Transaction<'static, Self>, id: EventId) -> impl Future<Output = ()> + Send;
 }

@@ -1,37 +1,23 @@
 use std::process::Command;
 use std::str::FromStr;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use outbox::{EventId, Outbox};
 use sqlx::mysql::{MySqlConnectOptions, MySqlConnection, MySqlPoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, MySql, Pool, Transaction};
 
+use super::server::{AtEnd, fresh_name};
 use super::{Fresh, Harness, eventually};
 
 const URL: &str = "TEST_MYSQL_URL";
 
-/// A database of the case's own on the server, dropped at the end.
-struct Database {
-    server: MySqlConnectOptions,
-    name: String,
-}
-
-impl Drop for Database {
-    fn drop(&mut self) {
-        let (server, name) = (self.server.clone(), self.name.clone());
-        let dropped = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(async {
-                let mut server = server.connect().await.unwrap();
-                // Somebody's last statement may still be at it.
-                let drop = format!("SET lock_wait_timeout = 10; DROP DATABASE {name}");
-                sqlx::raw_sql(AssertSqlSafe(drop)).execute(&mut server).await.unwrap();
-                server.close().await.unwrap();
-            });
-        });
-        drop(dropped.join());
-    }
+/// Drops a case's database.
+async fn drop_database(server: MySqlConnectOptions, name: String) {
+    let mut server = server.connect().await.unwrap();
+    // Somebody's last statement may still be at it.
+    let drop = format!("SET lock_wait_timeout = 10; DROP DATABASE {name}");
+    sqlx::raw_sql(AssertSqlSafe(drop)).execute(&mut server).await.unwrap();
+    server.close().await.unwrap();
 }
 
 impl Harness for MySql {
@@ -40,9 +26,8 @@ impl Harness for MySql {
     }
 
     async fn fresh() -> Fresh<Self> {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
         let server = MySqlConnectOptions::from_str(&std::env::var(URL).unwrap()).unwrap();
-        let name = format!("outbox_{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let name = fresh_name();
         let mut connection = server.connect().await.unwrap();
         let create = format!("CREATE DATABASE {name}");
         sqlx::raw_sql(AssertSqlSafe(create)).execute(&mut connection).await.unwrap();
@@ -51,7 +36,7 @@ impl Harness for MySql {
         let application = server.clone().database(&name).timezone(None);
         let pool = MySqlPoolOptions::new().max_connections(8).connect_lazy_with(application);
         let url = server.clone().database(&name).to_url_lossy().to_string();
-        Fresh { outbox: Outbox::new(pool), url, keep: Box::new(Database { server, name }) }
+        Fresh { outbox: Outbox::new(pool), url, keep: Box::new(AtEnd::new(|| drop_database(server, name))) }
     }
 
     /// A schema is a database of the server's, which all cases share.
@@ -113,7 +98,6 @@ impl Harness for MySql {
          CREATE TRIGGER bad_beginning BEFORE INSERT ON outbox_worker FOR EACH ROW CALL bad_moment(); \
          CREATE TRIGGER bad_beat BEFORE UPDATE ON outbox_worker FOR EACH ROW CALL bad_moment()",
     );
-    const LOCKS_ROWS: bool = true;
     const DEFERS: bool = false;
     const DEEPEST: usize = 31;
     const TX_EVENT: &str = "test.tx_mysql";

@@ -1,11 +1,11 @@
 use std::process::Command;
 use std::str::FromStr;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use outbox::{EventId, Outbox};
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Pool, Postgres, Transaction};
 
+use super::server::{AtEnd, fresh_name};
 use super::{Fresh, Harness, eventually};
 
 const URL: &str = "TEST_POSTGRES_URL";
@@ -16,26 +16,12 @@ const POOLER: &str = "TEST_POSTGRES_POOLER";
 /// Settings that every database of the tests gets, `name=value;name=value`: another isolation, another time zone.
 const SETTINGS: &str = "TEST_POSTGRES_SETTINGS";
 
-/// A database of the case's own on the server, dropped at the end.
-struct Database {
-    server: PgConnectOptions,
-    name: String,
-}
-
-impl Drop for Database {
-    fn drop(&mut self) {
-        let (server, name) = (self.server.clone(), self.name.clone());
-        let dropped = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(async {
-                let mut server = server.connect().await.unwrap();
-                let drop = format!("DROP DATABASE {name} WITH (FORCE)");
-                sqlx::raw_sql(AssertSqlSafe(drop)).execute(&mut server).await.unwrap();
-                server.close().await.unwrap();
-            });
-        });
-        drop(dropped.join());
-    }
+/// Drops a case's database.
+async fn drop_database(server: PgConnectOptions, name: String) {
+    let mut server = server.connect().await.unwrap();
+    let drop = format!("DROP DATABASE {name} WITH (FORCE)");
+    sqlx::raw_sql(AssertSqlSafe(drop)).execute(&mut server).await.unwrap();
+    server.close().await.unwrap();
 }
 
 fn pool_of(options: PgConnectOptions) -> Pool<Postgres> {
@@ -61,9 +47,8 @@ impl Harness for Postgres {
     }
 
     async fn fresh() -> Fresh<Self> {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
         let server = PgConnectOptions::from_str(&std::env::var(URL).unwrap()).unwrap();
-        let name = format!("outbox_{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let name = fresh_name();
         let mut connection = server.connect().await.unwrap();
         let create = format!("CREATE DATABASE {name}");
         sqlx::raw_sql(AssertSqlSafe(create)).execute(&mut connection).await.unwrap();
@@ -83,7 +68,7 @@ impl Harness for Postgres {
                 Outbox::new(pool_of(server.clone().database(&name).options([("search_path", "elsewhere")])))
             }
         };
-        Fresh { outbox, url, keep: Box::new(Database { server, name }) }
+        Fresh { outbox, url, keep: Box::new(AtEnd::new(|| drop_database(server, name))) }
     }
 
     async fn sql(pool: &Pool<Self>, statement: String) -> u64 {
@@ -134,7 +119,6 @@ impl Harness for Postgres {
          CREATE TRIGGER bad_moment BEFORE UPDATE OR DELETE ON outbox_event EXECUTE FUNCTION bad_moment(); \
          CREATE TRIGGER bad_moment BEFORE INSERT OR UPDATE ON outbox_worker EXECUTE FUNCTION bad_moment()",
     );
-    const LOCKS_ROWS: bool = true;
     const TX_EVENT: &str = "test.tx_postgres";
 
     fn client(url: &str, statement: &str) -> Command {

@@ -46,7 +46,6 @@ impl Harness for Sqlite {
     const MEND_WRITES: &str = "DROP TRIGGER broken";
     const BREAK_SIGNALS: Option<&str> = Some("SELECT 1");
     const BAD_MOMENTS: Option<&str> = None;
-    const LOCKS_ROWS: bool = false;
     const TX_EVENT: &str = "test.tx_sqlite";
 
     fn client(url: &str, statement: &str) -> Command {

@@ -34,6 +34,27 @@ need() {
     command -v "$1" >/dev/null || die "$1 is missing and cannot be installed here: install it (Debian: $2)"
 }
 
+# user_for PREFERRED FOLDER: the user to run a server as that refuses to run as root, and gives it the folder. Nothing
+# where this is not root.
+user_for() {
+    [[ $EUID == 0 ]] || return 0
+    local user=nobody
+    ! id "$1" >/dev/null 2>&1 || user=$1
+    chown -R "$user" "$2"
+    echo "$user"
+}
+
+# run_as USER COMMAND…: as that user; as oneself where it is empty.
+run_as() {
+    local user=$1
+    shift
+    if [[ -n $user ]]; then
+        (cd / && exec runuser -u "$user" -- "$@")
+    else
+        "$@"
+    fi
+}
+
 # A port on 127.0.0.1 that nobody listens on. Somebody may take it before its server does: who starts one tries again.
 free_port() {
     local port

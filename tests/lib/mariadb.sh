@@ -1,38 +1,21 @@
 # shellcheck shell=bash
 # A private MariaDB server for the tests. To be sourced by bash, after common.sh.
 #
-#   mariadb_start   installs MariaDB if it is missing, starts a server, exports TEST_MYSQL_URL; one that is set is kept
+#   mariadb_start   installs MariaDB if it is missing, starts a server, exports TEST_MYSQL_URL
 #   mariadb_stop    stops it and removes its folder; safe to call at any time
 
 MARIADB_DIR=
 MARIADB_USER=
 
-# MariaDB refuses to run as root, so there it runs as another user, in a folder of that user's.
-mariadb_run() {
-    if [[ -n $MARIADB_USER ]]; then
-        (cd / && exec runuser -u "$MARIADB_USER" -- "$@")
-    else
-        "$@"
-    fi
-}
-
 mariadb_start() {
-    if [[ -n ${TEST_MYSQL_URL:-} ]]; then
-        say "MySQL or MariaDB at $TEST_MYSQL_URL, as TEST_MYSQL_URL says"
-        return
-    fi
     # Debian keeps the server off the PATH of ordinary users.
     local PATH=$PATH:/usr/sbin
     need mariadbd mariadb-server
     need mariadb mariadb-client
 
     MARIADB_DIR=$(mktemp -d "${TMPDIR:-/tmp}/outbox-mariadb.XXXXXX")
-    if [[ $EUID == 0 ]]; then
-        MARIADB_USER=nobody
-        id mysql >/dev/null 2>&1 && MARIADB_USER=mysql
-        chown "$MARIADB_USER" "$MARIADB_DIR"
-    fi
-    mariadb_run mariadb-install-db --no-defaults --datadir="$MARIADB_DIR/data" --skip-test-db \
+    MARIADB_USER=$(user_for mysql "$MARIADB_DIR")
+    run_as "$MARIADB_USER" mariadb-install-db --no-defaults --datadir="$MARIADB_DIR/data" --skip-test-db \
         --auth-root-authentication-method=normal >"$MARIADB_DIR/install.log" 2>&1 ||
         die "mariadb-install-db failed: $(cat "$MARIADB_DIR/install.log")"
 
@@ -40,7 +23,7 @@ mariadb_start() {
     for try in 1 2 3 4 5; do
         port=$(free_port)
         # Its time zone is nobody's, so that whoever counts on UTC is found out.
-        mariadb_run mariadbd --no-defaults --datadir="$MARIADB_DIR/data" --socket="$MARIADB_DIR/socket" \
+        run_as "$MARIADB_USER" mariadbd --no-defaults --datadir="$MARIADB_DIR/data" --socket="$MARIADB_DIR/socket" \
             --pid-file="$MARIADB_DIR/pid" --bind-address=127.0.0.1 --port="$port" --max-connections=500 \
             --default-time-zone=+05:45 >"$MARIADB_DIR/server.log" 2>&1 &
         if mariadb_answers; then

@@ -9,16 +9,16 @@ PGBOUNCER_DIR=
 
 pgbouncer_start() {
     local server=$1 host port user
-    PATH=$PATH:/usr/sbin need pgbouncer pgbouncer
+    # Debian keeps it off the PATH of ordinary users.
+    local PATH=$PATH:/usr/sbin
+    need pgbouncer pgbouncer
     # postgres://user@host:port/database
     user=${server#*//} user=${user%%@*}
     host=${server#*@} host=${host%%/*}
     port=${host##*:} host=${host%:*}
 
     PGBOUNCER_DIR=$(mktemp -d "${TMPDIR:-/tmp}/outbox-pgbouncer.XXXXXX")
-    local listen try as=()
-    # It refuses to run as root.
-    [[ $EUID != 0 ]] || as=(runuser -u nobody --)
+    local listen try runner
     echo "\"$user\" \"\"" >"$PGBOUNCER_DIR/users"
     for try in 1 2 3 4 5; do
         listen=$(free_port)
@@ -37,8 +37,8 @@ max_client_conn = 1000
 logfile = $PGBOUNCER_DIR/log
 pidfile = $PGBOUNCER_DIR/pid
 INI
-        [[ $EUID != 0 ]] || chown -R nobody "$PGBOUNCER_DIR"
-        if "${as[@]}" "$(PATH=$PATH:/usr/sbin command -v pgbouncer)" --daemon --quiet "$PGBOUNCER_DIR/pgbouncer.ini"; then
+        runner=$(user_for nobody "$PGBOUNCER_DIR")
+        if run_as "$runner" "$(command -v pgbouncer)" --daemon --quiet "$PGBOUNCER_DIR/pgbouncer.ini"; then
             export TEST_POSTGRES_POOLER="postgres://$user@127.0.0.1:$listen/postgres"
             say "PgBouncer in transaction mode at $TEST_POSTGRES_POOLER"
             return

@@ -17,27 +17,14 @@ postgres_find() {
     [[ -x $POSTGRES_BIN/initdb && -x $POSTGRES_BIN/postgres ]]
 }
 
-# PostgreSQL refuses to run as root, so there it runs as another user, in a folder of that user's.
-postgres_run() {
-    if [[ -n $POSTGRES_USER ]]; then
-        (cd / && runuser -u "$POSTGRES_USER" -- "$@")
-    else
-        "$@"
-    fi
-}
-
 postgres_start() {
     postgres_find || install_packages postgresql || true
     postgres_find || die "PostgreSQL is missing and cannot be installed here: install it, or set TEST_POSTGRES_URL"
 
     POSTGRES_DIR=$(mktemp -d "${TMPDIR:-/tmp}/outbox-postgres.XXXXXX")
-    if [[ $EUID == 0 ]]; then
-        POSTGRES_USER=nobody
-        id postgres >/dev/null 2>&1 && POSTGRES_USER=postgres
-        chown "$POSTGRES_USER" "$POSTGRES_DIR"
-    fi
+    POSTGRES_USER=$(user_for postgres "$POSTGRES_DIR")
     # Durable as in production, so that crash tests mean something; the tests' own data is small.
-    postgres_run "$POSTGRES_BIN/initdb" --pgdata="$POSTGRES_DIR/data" --username=postgres --auth=trust \
+    run_as "$POSTGRES_USER" "$POSTGRES_BIN/initdb" --pgdata="$POSTGRES_DIR/data" --username=postgres --auth=trust \
         --encoding=UTF8 --no-locale >"$POSTGRES_DIR/initdb.log" 2>&1 ||
         die "initdb failed: $(cat "$POSTGRES_DIR/initdb.log")"
 
@@ -46,8 +33,9 @@ postgres_start() {
     [[ -e $(dirname "$POSTGRES_BIN")/lib/pg_stat_statements.so ]] && preload=pg_stat_statements
     for try in 1 2 3 4 5; do
         port=$(free_port)
-        options="-c listen_addresses=127.0.0.1 -c port=$port -c unix_socket_directories='' -c max_connections=300 -c shared_preload_libraries='$preload'"
-        if postgres_run "$POSTGRES_BIN/pg_ctl" start --wait --silent --pgdata="$POSTGRES_DIR/data" \
+        options="-c listen_addresses=127.0.0.1 -c port=$port -c unix_socket_directories='' -c max_connections=300"
+        options+=" -c shared_preload_libraries='$preload'"
+        if run_as "$POSTGRES_USER" "$POSTGRES_BIN/pg_ctl" start --wait --silent --pgdata="$POSTGRES_DIR/data" \
             --log="$POSTGRES_DIR/data/server.log" --options="$options"; then
             export TEST_POSTGRES_URL="postgres://postgres@127.0.0.1:$port/postgres"
             say "PostgreSQL $("$POSTGRES_BIN/postgres" --version | grep -oE '[0-9.]+' | head -n 1) at $TEST_POSTGRES_URL"
@@ -62,7 +50,7 @@ postgres_start() {
 postgres_stop() {
     [[ -n $POSTGRES_DIR ]] || return 0
     if [[ -f $POSTGRES_DIR/data/postmaster.pid ]]; then
-        postgres_run "$POSTGRES_BIN/pg_ctl" stop --wait --silent --mode=immediate --pgdata="$POSTGRES_DIR/data" || true
+        run_as "$POSTGRES_USER" "$POSTGRES_BIN/pg_ctl" stop --wait --silent --mode=immediate --pgdata="$POSTGRES_DIR/data" || true
     fi
     rm -rf "$POSTGRES_DIR"
     POSTGRES_DIR=

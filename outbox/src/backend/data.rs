@@ -113,6 +113,29 @@ pub struct NewEvents<'a> {
     pub rows: &'a [NewRow],
 }
 
+impl<'a> NewEvents<'a> {
+    /// One of them.
+    pub fn event<'r>(&self, row: &'r NewRow) -> NewEvent<'r>
+    where
+        'a: 'r,
+    {
+        NewEvent {
+            id: row.id,
+            event_type: self.event_type,
+            version: self.version,
+            payload: &row.payload,
+            headers: self.headers,
+            max_attempts: self.max_attempts,
+            available_at: self.available_at,
+            delay_ms: self.delay_ms,
+            ordering_key: row.ordering_key.as_deref(),
+            on_dead_letter: self.on_dead_letter,
+            dedup_key: row.dedup_key.as_deref(),
+            subject: row.subject.as_deref(),
+        }
+    }
+}
+
 /// An event that was stored before.
 #[derive(Debug)]
 pub struct Duplicate {
@@ -186,6 +209,16 @@ pub enum WriteError {
     Keep,
     Clear,
     Set(String),
+}
+
+impl WriteError {
+    /// What is set.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::Set(text) => Some(text),
+            Self::Keep | Self::Clear => None,
+        }
+    }
 }
 
 /// An outcome as it is to be written.
@@ -422,6 +455,12 @@ pub(super) fn on_dead_letter_column(value: OnDeadLetter) -> Option<&'static str>
 /// What the column says.
 pub(super) fn on_dead_letter(column: Option<&str>) -> OnDeadLetter {
     if column.is_some() { OnDeadLetter::Block } else { OnDeadLetter::Continue }
+}
+
+/// A list, for a database that takes lists as one JSON text.
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+pub(super) fn json<T: serde::Serialize + ?Sized>(value: &T) -> Result<String, sqlx::Error> {
+    serde_json::to_string(value).map_err(|error| sqlx::Error::Encode(error.into()))
 }
 
 /// A number for the database.

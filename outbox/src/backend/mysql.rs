@@ -13,7 +13,6 @@ use std::collections::{BTreeSet, HashSet};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use serde::Serialize;
 use sqlx::mysql::{MySqlConnectOptions, MySqlConnection, MySqlDatabaseError, MySqlPoolOptions, MySqlRow};
 use sqlx::{MySql, Pool, Transaction};
 
@@ -21,7 +20,7 @@ use self::short::{Bound, List, Short};
 use super::data::{
     BlockedKey, Claim, Claimed, Duplicate, EventRecord, FoundRow, HeartbeatPool, Identity, LoopNeeds,
     LoopPools, NewEvent, NewEvents, NewRow, PrunePage, Reaped, Settlement, Status, TypeStats, WorkerInfo,
-    WorkerRow,
+    WorkerRow, json,
 };
 use super::rows::{self, PlainRow};
 use super::statements::{Place, Sql, statements};
@@ -118,7 +117,7 @@ impl Backend for MySql {
     }
 
     async fn loop_pools(pool: &Pool<Self>, place: &Place, needs: LoopNeeds) -> Result<LoopPools<Self>> {
-        server::check(&mut *pool.acquire().await?).await?;
+        // That the server is new enough has been found with the tables' version.
         let application = pool.connect_options().as_ref().clone();
         let own = match place.pooled {
             true => application.clone().statement_cache_capacity(0),
@@ -173,10 +172,7 @@ impl Backend for MySql {
     async fn claim_event(at: At<'_, Self>, id: &str, worker: &str) -> Result<Option<Claimed>> {
         let found = at.sql.candidate_event.scalar().bind(id).bind(at.now);
         let found: Option<i64> = found.fetch_optional(&mut *at.conn).await?;
-        match claim::take(at, worker, found.into_iter().collect()).await {
-            Err(error) if is_key_taken(&error) => Ok(None),
-            claimed => Ok(claimed?.pop()),
-        }
+        Ok(claim::take(at, worker, found.into_iter().collect()).await?.pop())
     }
 
     async fn settle(at: At<'_, Self>, worker: &str, outcomes: &[Settlement]) -> Result<Vec<i64>> {
@@ -389,11 +385,6 @@ async fn change(
         Err(error) => Err(error),
     };
     short.end(changed).await
-}
-
-/// Lists that are no lists of seqs go as one JSON text.
-fn json<T: Serialize + ?Sized>(value: &T) -> Result<String> {
-    serde_json::to_string(value).map_err(|error| sqlx::Error::Encode(error.into()))
 }
 
 /// Types and keys are compared by bytes and come as such; every text here is UTF-8. Numbers come in the width of what they

@@ -54,8 +54,8 @@ const POOLED_SETTINGS: &str = "SET LOCAL enable_seqscan = off; SET LOCAL enable_
 
 statements! {
     "postgres", PHRASES, table_name;
-    blocked_keys, bury_unknown, claim, claim_event, dead_letters, discard, find_duplicates, get, has_inflight, has_inflight_subject, heartbeat, insert, insert_all, lock_key,
-    mark_dead, prune, prune_page, prune_workers, reap, register, release_strays, requeue, requeue_types, reread, settle,
+    blocked_keys, bury_unknown, claim, claim_event, dead_letters, discard, find_duplicates, get, has_inflight,
+    has_inflight_subject, heartbeat, insert, insert_all, lock_key, mark_dead, prune, prune_page, prune_workers, reap, register, release_strays, requeue, requeue_types, reread, settle,
     settle_delete, stats, stop_worker, workers,
 }
 
@@ -419,10 +419,6 @@ type Update<'q> = sqlx::query::QueryScalar<'q, Postgres, i64, sqlx::postgres::Pg
 
 /// The settle statement with its columns bound as arrays.
 fn update<'q>(sql: &Statements, worker: &'q str, outcomes: &[&Settlement], now: Option<i64>) -> Update<'q> {
-    let error = |outcome: &&Settlement| match &outcome.error {
-        WriteError::Set(text) => Some(text.clone()),
-        WriteError::Keep | WriteError::Clear => None,
-    };
     sql.settle
         .scalar()
         .bind(outcomes.iter().map(|outcome| outcome.seq).collect::<Vec<i64>>())
@@ -431,7 +427,12 @@ fn update<'q>(sql: &Statements, worker: &'q str, outcomes: &[&Settlement], now: 
         .bind(outcomes.iter().map(|outcome| i64::from(outcome.attempts)).collect::<Vec<i64>>())
         .bind(outcomes.iter().map(|outcome| outcome.delay_ms).collect::<Vec<Option<i64>>>())
         .bind(outcomes.iter().map(|outcome| outcome.error == WriteError::Keep).collect::<Vec<bool>>())
-        .bind(outcomes.iter().map(error).collect::<Vec<Option<String>>>())
+        .bind(
+            outcomes
+                .iter()
+                .map(|outcome| outcome.error.text().map(str::to_owned))
+                .collect::<Vec<Option<String>>>(),
+        )
         .bind(worker)
         .bind(now)
 }

@@ -13,7 +13,7 @@ use sqlx::{AssertSqlSafe, Connection, Pool, Sqlite, Transaction};
 use super::data::{
     BlockedKey, Claim, Claimed, Duplicate, EventRecord, FoundRow, HeartbeatPool, Identity, Kind, LoopNeeds,
     LoopPools, NewEvent, NewEvents, NewRow, PrunePage, Reaped, Settlement, Status, TypeStats, WorkerInfo,
-    WorkerRow, WriteError, count, on_dead_letter_column,
+    WorkerRow, WriteError, count, json, on_dead_letter_column,
 };
 use super::rows::{self, PlainRow, plain_row};
 use super::statements::{Place, qualify, statements};
@@ -441,18 +441,17 @@ async fn record_migration(
     Ok(())
 }
 
-/// SQLite takes lists as one JSON text.
-fn json<T: Serialize + ?Sized>(value: &T) -> Result<String> {
-    serde_json::to_string(value).map_err(|error| sqlx::Error::Encode(error.into()))
-}
-
 fn settlement_row(outcome: &Settlement) -> impl Serialize + use<'_> {
-    let error = match &outcome.error {
-        WriteError::Set(text) => Some(text.as_str()),
-        WriteError::Keep | WriteError::Clear => None,
-    };
     let keep = u8::from(outcome.error == WriteError::Keep);
-    (outcome.seq, outcome.fence, outcome.status.as_str(), outcome.attempts, outcome.delay_ms, keep, error)
+    (
+        outcome.seq,
+        outcome.fence,
+        outcome.status.as_str(),
+        outcome.attempts,
+        outcome.delay_ms,
+        keep,
+        outcome.error.text(),
+    )
 }
 
 /// A kind as the statement reads it.

@@ -7,12 +7,12 @@ use std::future::{Future, IntoFuture};
 use std::marker::PhantomData;
 use std::pin::Pin;
 
-use super::check::{EnqueueError, check_key};
+use super::check::{EnqueueError, check_keys, check_payload};
 use super::common::{Common, common_methods};
-use super::target::{Target, Where, connection_of};
+use super::target::{Target, connection_of};
 use super::{InTransaction, Receipt};
 use crate::backend::Place;
-use crate::backend::data::{NewEvents, NewRow};
+use crate::backend::data::NewRow;
 use crate::clock::Clock;
 use crate::event::{Event, EventId};
 use crate::nudge;
@@ -140,7 +140,7 @@ impl<'t, E: Event> EnqueueAll<'t, E> {
             if rows.is_empty() {
                 break;
             }
-            let at = Where { place: &self.common.place, now: self.common.clock.now_ms() };
+            let at = self.common.destination();
             if self.common.strict_order {
                 // In one order, so that two of these calls do not wait for each other crosswise.
                 let keys: BTreeSet<&str> =
@@ -149,16 +149,7 @@ impl<'t, E: Event> EnqueueAll<'t, E> {
                     self.target.lock_key(at, key).await.map_err(EnqueueError::Database)?;
                 }
             }
-            let events = NewEvents {
-                event_type: self.common.event_type,
-                version: self.common.version,
-                headers: headers.as_deref(),
-                max_attempts: self.common.max_attempts,
-                available_at: self.common.available_at,
-                delay_ms: self.common.delay_ms,
-                on_dead_letter: self.common.on_dead_letter,
-                rows: &rows,
-            };
+            let events = self.common.events(headers.as_deref(), &rows);
             receipts.extend(self.target.insert_all(at, &events).await.map_err(EnqueueError::Database)?);
         }
         if receipts.iter().any(|receipt| !receipt.is_duplicate()) {
@@ -184,16 +175,8 @@ impl<'t, E: Event> EnqueueAll<'t, E> {
 
     fn check(&self, drawn: Drawn) -> Result<NewRow, EnqueueError> {
         let Drawn { payload, ordering_key, dedup_key, subject } = drawn;
-        let payload = payload?;
-        if let Some(what) = self.target.unqueryable(&payload) {
-            return Err(PayloadError::Unqueryable(what).into());
-        }
-        for (what, key) in [("ordering key", &ordering_key), ("dedup key", &dedup_key), ("subject", &subject)]
-        {
-            if let Some(key) = key {
-                check_key(what, key)?;
-            }
-        }
+        let payload = check_payload(payload, &*self.target)?;
+        check_keys(ordering_key.as_deref(), dedup_key.as_deref(), subject.as_deref())?;
         Ok(NewRow { id: EventId::new(), payload, ordering_key, dedup_key, subject })
     }
 }

@@ -1,5 +1,6 @@
 //! What is refused before any statement is sent.
 
+use super::target::Target;
 use crate::handler::Headers;
 use crate::payload::{self, PayloadError};
 
@@ -64,6 +65,32 @@ pub(super) fn check_key(what: &'static str, key: &str) -> Result<(), EnqueueErro
         return Ok(());
     };
     Err(EnqueueError::Key { what, problem })
+}
+
+/// The keys of one event, where it has them.
+pub(super) fn check_keys(
+    ordering_key: Option<&str>,
+    dedup_key: Option<&str>,
+    subject: Option<&str>,
+) -> Result<(), EnqueueError> {
+    for (what, key) in [("ordering key", ordering_key), ("dedup key", dedup_key), ("subject", subject)] {
+        if let Some(key) = key {
+            check_key(what, key)?;
+        }
+    }
+    Ok(())
+}
+
+/// A payload that would come back equal from this database.
+pub(super) fn check_payload(
+    payload: Result<String, PayloadError>,
+    target: &dyn Target,
+) -> Result<String, EnqueueError> {
+    let payload = payload?;
+    match target.unqueryable(&payload) {
+        None => Ok(payload),
+        Some(what) => Err(PayloadError::Unqueryable(what).into()),
+    }
 }
 
 pub(super) fn encode_headers(headers: &Headers) -> Result<Option<String>, EnqueueError> {

@@ -1,8 +1,10 @@
 //! What can be said of one event as of many.
 
 use crate::backend::Place;
+use crate::backend::data::{NewEvents, NewRow};
 use crate::clock::Clock;
 use crate::enqueue::check::{EnqueueError, check_attempts, check_key, encode_headers};
+use crate::enqueue::target::Where;
 use crate::event::{Event, OnDeadLetter};
 use crate::handler::Headers;
 use crate::schema_name;
@@ -35,6 +37,25 @@ impl Common {
             on_dead_letter: E::ON_DEAD_LETTER,
             strict_order: false,
         }
+    }
+
+    /// What these rows have in common.
+    pub(super) fn events<'a>(&'a self, headers: Option<&'a str>, rows: &'a [NewRow]) -> NewEvents<'a> {
+        NewEvents {
+            event_type: self.event_type,
+            version: self.version,
+            headers,
+            max_attempts: self.max_attempts,
+            available_at: self.available_at,
+            delay_ms: self.delay_ms,
+            on_dead_letter: self.on_dead_letter,
+            rows,
+        }
+    }
+
+    /// Where they go.
+    pub(super) fn destination(&self) -> Where<'_> {
+        Where { place: &self.place, now: self.clock.now_ms() }
     }
 
     /// Refuses what is impossible; the headers as they are stored.

@@ -5,12 +5,12 @@ use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 
-use super::check::{EnqueueError, check_key};
+use super::check::{EnqueueError, check_keys, check_payload};
 use super::common::{Common, common_methods};
-use super::target::{Target, Where, connection_of};
+use super::target::{Target, connection_of};
 use super::{InTransaction, Receipt};
 use crate::backend::Place;
-use crate::backend::data::NewEvent;
+use crate::backend::data::NewRow;
 use crate::clock::Clock;
 use crate::event::{Event, EventId};
 use crate::nudge;
@@ -139,36 +139,13 @@ impl<'t> Enqueue<'t> {
     }
 
     async fn run(mut self) -> Result<Receipt, EnqueueError> {
-        let payload = self.payload?;
-        if let Some(what) = self.target.unqueryable(&payload) {
-            return Err(PayloadError::Unqueryable(what).into());
-        }
+        let payload = check_payload(self.payload, &*self.target)?;
         let headers = self.common.check()?;
-        let keys = [
-            ("ordering key", &self.ordering_key),
-            ("dedup key", &self.dedup_key),
-            ("subject", &self.subject),
-        ];
-        for (what, key) in keys {
-            if let Some(key) = key {
-                check_key(what, key)?;
-            }
-        }
-        let event = NewEvent {
-            id: self.id,
-            event_type: self.common.event_type,
-            version: self.common.version,
-            payload: &payload,
-            headers: headers.as_deref(),
-            max_attempts: self.common.max_attempts,
-            available_at: self.common.available_at,
-            delay_ms: self.common.delay_ms,
-            ordering_key: self.ordering_key.as_deref(),
-            on_dead_letter: self.common.on_dead_letter,
-            dedup_key: self.dedup_key.as_deref(),
-            subject: self.subject.as_deref(),
-        };
-        let at = Where { place: &self.common.place, now: self.common.clock.now_ms() };
+        check_keys(self.ordering_key.as_deref(), self.dedup_key.as_deref(), self.subject.as_deref())?;
+        let Self { id, ordering_key, dedup_key, subject, .. } = self;
+        let row = NewRow { id, payload, ordering_key, dedup_key, subject };
+        let event = self.common.events(headers.as_deref(), &[]).event(&row);
+        let at = self.common.destination();
         if let (true, Some(key)) = (self.common.strict_order, event.ordering_key) {
             self.target.lock_key(at, key).await.map_err(EnqueueError::Database)?;
         }

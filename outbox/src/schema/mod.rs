@@ -53,7 +53,7 @@ pub fn document_of(registry: &Registry) -> Value {
 
 fn in_order(registry: &Registry) -> Vec<&HandlerDef> {
     let mut handlers: Vec<&HandlerDef> = registry.handlers().iter().collect();
-    handlers.sort_by_key(|def| (def.event_type, def.file, def.line));
+    handlers.sort_by_key(|def| def.order());
     handlers
 }
 

@@ -3,17 +3,14 @@
 //! live for ever.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::runtime::Handle;
 
+use super::life::LAST_MOMENTS;
 use super::poll;
 use super::session::Session;
 use crate::backend::Backend;
 use crate::handler::Stop;
-
-/// How long handlers have to be gone, and then outcomes to be written. What is left ends with the lease.
-const LAST_MOMENTS: Duration = Duration::from_secs(2);
 
 /// Ends the session with the call that it is for, unless that has closed it.
 #[derive(Debug)]
@@ -34,7 +31,7 @@ impl<DB: Backend> Drop for EndsWithCall<DB> {
     }
 }
 
-/// As a shutdown without a grace time.
+/// As a shutdown without a grace time; what is left then ends with the lease.
 async fn abandon<DB: Backend>(session: &Session<DB>) {
     session.take_back(true);
     session.hands().stop_all(Stop::Shutdown);

@@ -232,11 +232,13 @@ impl Hands {
             let Came { number, furthest, keyed } = got.get(owner).copied().unwrap_or_default();
             name.dry = !cut_short && number < kind.room;
             // A sweep that left some behind is gone on with from where it ended.
-            let goes_back = request.sweeps && !name.dry && furthest.is_some();
-            name.mark = if goes_back { furthest } else { name.mark.max(furthest) };
+            let goes_back = request.sweeps && !name.dry;
+            let moved = |mark: Option<Position>, came: Option<Position>| {
+                if goes_back && came.is_some() { came } else { mark.max(came) }
+            };
+            name.mark = moved(name.mark, furthest);
             // What waits in front of this one for others of its key is found by its key.
-            let goes_back = request.sweeps && !name.dry && keyed.is_some();
-            name.keyed_mark = if goes_back { keyed } else { name.keyed_mark.max(keyed) };
+            name.keyed_mark = moved(name.keyed_mark, keyed);
         }
         if request.sweeps {
             self.sweep.ended(now, now.saturating_duration_since(sent));

@@ -43,11 +43,14 @@ pub(super) struct Name {
 
 impl Lane {
     pub(super) fn new(def: &HandlerDef, options: &Options) -> Self {
+        let takes_tx = def.transaction().is_some();
+        let limits = [def.concurrency, takes_tx.then_some(options.tx_connections)];
+        let own = limits.into_iter().flatten().map(|limit| limit as usize);
         Self {
             def: def.clone(),
-            concurrency: concurrency_of(def, options),
+            concurrency: own.fold(options.concurrency, usize::min),
             timeout: options.timeout_of(def),
-            takes_tx: def.transaction().is_some(),
+            takes_tx,
             running: 0,
             queue: VecDeque::new(),
             mean: None,
@@ -76,9 +79,4 @@ impl Lane {
         // A run as long as the horizon gains nothing from waiting here: others could take the event.
         if starts < self.concurrency as f64 { 0 } else { (starts as usize).min(MAX_QUEUED / 2) }
     }
-}
-
-fn concurrency_of(def: &HandlerDef, options: &Options) -> usize {
-    let own = def.concurrency.map_or(options.concurrency, |limit| options.concurrency.min(limit as usize));
-    if def.transaction().is_some() { own.min(options.tx_connections as usize) } else { own }
 }

@@ -16,7 +16,7 @@ use crate::retry_pause::RetryPause;
 use crate::signals::Notifier;
 
 /// How long a dropped handler gets to be really gone, and a last write to end, at shutdown.
-const LAST_MOMENTS: Duration = Duration::from_secs(2);
+pub(super) const LAST_MOMENTS: Duration = Duration::from_secs(2);
 /// How long outcomes are still tried to be written at shutdown.
 const LAST_WRITES: Duration = Duration::from_secs(10);
 const PRUNE_INTERVAL: Duration = Duration::from_secs(60);

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::short::{Bound, Short};
-use super::{Result, Statements, json};
+use super::{Result, Statements};
 use crate::backend::At;
-use crate::backend::data::{Claim, Claimed, Kind, Position, count};
+use crate::backend::data::{Claim, Claimed, Kind, Position, count, json};
 use crate::backend::rows;
 use crate::backend::statements::Sql;
 

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use sqlx::MySql;
 
 use super::short::Bound;
-use super::{Result, is_duplicate, json};
+use super::{Result, is_duplicate};
 use crate::backend::At;
-use crate::backend::data::{Duplicate, Identity, NewEvent, NewEvents, NewRow, on_dead_letter_column};
+use crate::backend::data::{Duplicate, Identity, NewEvent, NewEvents, NewRow, json, on_dead_letter_column};
 use crate::backend::rows;
 use crate::event::EventId;
 
@@ -52,7 +52,7 @@ pub(super) async fn all(at: At<'_, MySql>, events: &NewEvents<'_>, rows: &[&NewR
     while let Some(part) = left.pop() {
         let insert =
             at.sql.insert.with("{rows}", &vec![at.sql.insert_row.text(); part.len()].join(", ")).once();
-        let query = part.iter().fold(insert.query(), |query, row| bind(query, &event(events, row), at.now));
+        let query = part.iter().fold(insert.query(), |query, row| bind(query, &events.event(row), at.now));
         if stored(query.execute(&mut *at.conn).await)? {
             ids.extend(part.iter().map(|row| row.id));
         } else if part.len() > 1 {
@@ -61,23 +61,6 @@ pub(super) async fn all(at: At<'_, MySql>, events: &NewEvents<'_>, rows: &[&NewR
         }
     }
     Ok(ids)
-}
-
-fn event<'a>(events: &NewEvents<'a>, row: &'a NewRow) -> NewEvent<'a> {
-    NewEvent {
-        id: row.id,
-        event_type: events.event_type,
-        version: events.version,
-        payload: &row.payload,
-        headers: events.headers,
-        max_attempts: events.max_attempts,
-        available_at: events.available_at,
-        delay_ms: events.delay_ms,
-        ordering_key: row.ordering_key.as_deref(),
-        on_dead_letter: events.on_dead_letter,
-        dedup_key: row.dedup_key.as_deref(),
-        subject: row.subject.as_deref(),
-    }
 }
 
 pub(super) async fn find_duplicates(

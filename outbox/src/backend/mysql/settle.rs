@@ -6,9 +6,9 @@ use serde::Serialize;
 use sqlx::MySql;
 
 use super::short::{LIST, Short};
-use super::{Result, Statements, json};
+use super::{Result, Statements};
 use crate::backend::At;
-use crate::backend::data::{Settlement, Status, WriteError};
+use crate::backend::data::{Settlement, Status, WriteError, json};
 
 /// Writes outcomes, guarded by fence, owner and status: whoever lost the lease changes nothing. A row that somebody else
 /// has locked is passed over, and comes again with the next batch.
@@ -45,10 +45,6 @@ async fn settle_in(
 }
 
 fn row(outcome: &Settlement) -> impl Serialize + use<'_> {
-    let error = match &outcome.error {
-        WriteError::Set(text) => Some(text.as_str()),
-        WriteError::Keep | WriteError::Clear => None,
-    };
     let keep = u8::from(outcome.error == WriteError::Keep);
-    (outcome.seq, outcome.status.as_str(), outcome.attempts, outcome.delay_ms, keep, error)
+    (outcome.seq, outcome.status.as_str(), outcome.attempts, outcome.delay_ms, keep, outcome.error.text())
 }
