@@ -38,7 +38,7 @@ mod migrate;
 mod nudge;
 #[cfg(feature = "sql")]
 mod retry_pause;
-#[cfg(feature = "sql")]
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod run;
 #[cfg(feature = "sql")]
 mod schema_name;
@@ -72,10 +72,12 @@ pub use {
     handle::{ConnectError, Outbox},
     handler::Tx,
     migrate::MigrateError,
-    run::{Run, run},
     signals::Notifier,
     worker::{BatchOptions, Counts, Processed, Retention, RunError, Worker, WorkerHandle},
 };
+
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+pub use run::{Run, run};
 
 #[cfg(all(feature = "sql", feature = "testing"))]
 pub use clock::Clock;
