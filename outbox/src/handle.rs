@@ -6,8 +6,11 @@ use std::sync::Arc;
 use sqlx::{Pool, Transaction};
 use tokio::sync::OnceCell;
 
+#[cfg(feature = "testing")]
+use crate::backend::Migration;
 use crate::backend::data::LoopPools;
 use crate::backend::{Backend, Place};
+#[cfg(feature = "testing")]
 use crate::clock::Clock;
 use crate::enqueue::{Enqueue, EnqueueAll, InTransaction};
 use crate::event::Event;
@@ -57,7 +60,7 @@ impl<DB: Backend> Outbox<DB> {
     /// Worker loops open a few connections of their own with the pool's options.
     pub fn new(pool: Pool<DB>) -> Self {
         Self {
-            store: Store::new(pool, Place::default(), Clock::database()),
+            store: Store::new(pool),
             registry: Arc::new(Registry::linked()),
             states: States::default(),
             one_shots: Arc::default(),
@@ -83,12 +86,12 @@ impl<DB: Backend> Outbox<DB> {
 
     /// Where the outbox's tables are.
     ///
-    /// On PostgreSQL this is the schema. SQLite has none: there it is a prefix, `billing.outbox_event` is the name
-    /// of a table. Any name of up to 63 bytes is possible, whatever characters it has.
+    /// On PostgreSQL this is the schema, on MySQL and MariaDB the database. SQLite has none: there it is a prefix,
+    /// `billing.outbox_event` is the name of a table. Any name of up to 63 bytes is possible, whatever characters it has.
     #[must_use]
     pub fn schema(mut self, name: &str) -> Self {
-        let place = Place { schema: Some(name.into()), ..self.store.place };
-        self.store = Store::new(self.store.pool, place, self.store.clock);
+        let place = Place { schema: Some(name.into()), ..self.store.place.clone() };
+        self.store = self.store.placed(place);
         self
     }
 
@@ -101,9 +104,9 @@ impl<DB: Backend> Outbox<DB> {
     /// the connect options `statement_cache_capacity(0)` and `extra_float_digits(None)`.
     #[must_use]
     pub fn transaction_pooling(mut self) -> Self {
-        let place = self.store.place.pooled();
+        let place = self.store.place.clone().pooled();
         self.one_shots = Arc::default();
-        self.store = Store::new(self.store.pool, place, self.store.clock);
+        self.store = self.store.placed(place);
         self
     }
 
@@ -126,6 +129,16 @@ impl<DB: Backend> Outbox<DB> {
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Self {
         self.store.clock = clock;
+        self
+    }
+
+    /// Works as a release would that brings the tables one step further: after its own migrations comes this one.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn later_migration(mut self, name: &'static str, sql: &'static str) -> Self {
+        let migrations = self.store.migrations.to_mut();
+        let version = migrations.last().map_or(0, |migration| migration.version) + 1;
+        migrations.push(Migration { version, name, sql });
         self
     }
 

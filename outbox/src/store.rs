@@ -1,12 +1,13 @@
 //! A pool, the statements of a schema and the clock, together: what everything that asks the database holds.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
 use sqlx::{Pool, Transaction};
 
-use crate::backend::{At, Backend, Place};
+use crate::backend::{At, Backend, Migration, Place};
 use crate::clock::Clock;
 
 #[derive(Debug)]
@@ -14,6 +15,8 @@ pub(crate) struct Store<DB: Backend> {
     pub(crate) pool: Pool<DB>,
     pub(crate) place: Place,
     pub(crate) clock: Clock,
+    /// What its tables have to be brought to.
+    pub(crate) migrations: Cow<'static, [Migration]>,
     sql: Arc<DB::Statements>,
 }
 
@@ -23,15 +26,23 @@ impl<DB: Backend> Clone for Store<DB> {
             pool: self.pool.clone(),
             place: self.place.clone(),
             clock: self.clock.clone(),
+            migrations: self.migrations.clone(),
             sql: Arc::clone(&self.sql),
         }
     }
 }
 
 impl<DB: Backend> Store<DB> {
-    pub(crate) fn new(pool: Pool<DB>, place: Place, clock: Clock) -> Self {
+    pub(crate) fn new(pool: Pool<DB>) -> Self {
+        let place = Place::default();
         let sql = DB::statements(&place);
-        Self { pool, place, clock, sql }
+        Self { pool, place, clock: Clock::database(), migrations: Cow::Borrowed(DB::MIGRATIONS), sql }
+    }
+
+    /// The same for tables elsewhere.
+    pub(crate) fn placed(self, place: Place) -> Self {
+        let sql = DB::statements(&place);
+        Self { place, sql, ..self }
     }
 
     /// The same tables through other connections.

@@ -75,7 +75,8 @@ macro_rules! suite {
             }
             crate::suite::cases! { $db, tables:
                 t_a_schema_may_have_any_name, t_twenty_may_migrate_at_once,
-                t_an_interrupted_migration_is_gone_on_with, t_tenants_share_a_database_and_nothing_else,
+                t_an_interrupted_migration_is_gone_on_with, t_a_team_may_apply_the_files_itself, t_the_tables_are_upgraded_under_running_workers,
+                t_a_migration_keeps_no_producer_waiting_behind_a_long_transaction, t_tenants_share_a_database_and_nothing_else,
             }
             crate::suite::cases! { $db, order:
                 p01_one_at_a_time_they_run_in_due_order,

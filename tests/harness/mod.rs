@@ -72,6 +72,10 @@ pub trait Harness: Backend {
     const DEEPEST: usize = outbox::MAX_DEPTH;
     /// Whether a transaction locks single rows.
     const LOCKS_ROWS: bool = !Self::WRITES_ALONE;
+    /// What a later release might add to the tables: columns, and an index that takes long where they are large.
+    const LATER: &str;
+    /// Makes that index beforehand, in the database's own way of keeping nobody from writing meanwhile.
+    fn make_later_index(pool: &Pool<Self>) -> impl Future<Output = ()> + Send;
     /// Locks one event's row in somebody's transaction, where rows are locked.
     fn lock_row(tx: &mut Transaction<'static, Self>, id: EventId) -> impl Future<Output = ()> + Send;
 }

@@ -53,9 +53,10 @@ impl Harness for MySql {
     }
 
     async fn wait_for_a_waiter(pool: &Pool<Self>) {
-        let waiting = "SELECT count(*) FROM information_schema.innodb_trx AS trx \
-                       JOIN information_schema.processlist AS session ON session.id = trx.trx_mysql_thread_id \
-                       WHERE trx.trx_state = 'LOCK WAIT' AND session.db = database()";
+        let waiting = "SELECT count(*) FROM information_schema.processlist AS session \
+                       LEFT JOIN information_schema.innodb_trx AS trx ON session.id = trx.trx_mysql_thread_id \
+                       WHERE (trx.trx_state = 'LOCK WAIT' OR session.state = 'Waiting for table metadata lock') \
+                         AND session.db = database()";
         eventually("somebody waits for a lock", async || {
             // The server looks again only when it was left alone for a tenth of a second.
             tokio::time::sleep(Duration::from_millis(120)).await;
@@ -98,6 +99,9 @@ impl Harness for MySql {
          CREATE TRIGGER bad_beginning BEFORE INSERT ON outbox_worker FOR EACH ROW CALL bad_moment(); \
          CREATE TRIGGER bad_beat BEFORE UPDATE ON outbox_worker FOR EACH ROW CALL bad_moment()",
     );
+    const LATER: &str = "ALTER TABLE outbox_event ADD COLUMN later VARCHAR(16); \
+                         CREATE INDEX by_creation ON outbox_event (created_at); \
+                         ALTER TABLE outbox_worker ADD COLUMN later VARCHAR(16)";
     const DEFERS: bool = false;
     const DEEPEST: usize = 31;
     const TX_EVENT: &str = "test.tx_mysql";
@@ -115,6 +119,11 @@ impl Harness for MySql {
         mariadb.args(["--user", server.get_username(), "--database", server.get_database().unwrap()]);
         mariadb.args(["--execute", statement]);
         mariadb
+    }
+
+    async fn make_later_index(pool: &Pool<Self>) {
+        let index = "CREATE INDEX by_creation ON outbox_event (created_at) ALGORITHM = INPLACE LOCK = NONE";
+        sqlx::raw_sql(index).execute(pool).await.unwrap();
     }
 
     async fn lock_row(tx: &mut Transaction<'static, Self>, id: EventId) {

@@ -119,6 +119,9 @@ impl Harness for Postgres {
          CREATE TRIGGER bad_moment BEFORE UPDATE OR DELETE ON outbox_event EXECUTE FUNCTION bad_moment(); \
          CREATE TRIGGER bad_moment BEFORE INSERT OR UPDATE ON outbox_worker EXECUTE FUNCTION bad_moment()",
     );
+    const LATER: &str = "ALTER TABLE outbox_event ADD COLUMN later text; \
+                         CREATE INDEX IF NOT EXISTS outbox_event_later ON outbox_event (created_at); \
+                         ALTER TABLE outbox_worker ADD COLUMN later text";
     const TX_EVENT: &str = "test.tx_postgres";
 
     fn client(url: &str, statement: &str) -> Command {
@@ -127,6 +130,11 @@ impl Harness for Postgres {
         let url = url.split('?').next().unwrap();
         psql.args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--command", statement, url]);
         psql
+    }
+
+    async fn make_later_index(pool: &Pool<Self>) {
+        let index = "CREATE INDEX CONCURRENTLY outbox_event_later ON public.outbox_event (created_at)";
+        sqlx::raw_sql(index).execute(pool).await.unwrap();
     }
 
     async fn lock_row(tx: &mut Transaction<'static, Self>, id: EventId) {

@@ -46,6 +46,9 @@ impl Harness for Sqlite {
     const MEND_WRITES: &str = "DROP TRIGGER broken";
     const BREAK_SIGNALS: Option<&str> = Some("SELECT 1");
     const BAD_MOMENTS: Option<&str> = None;
+    const LATER: &str = "ALTER TABLE outbox_event ADD COLUMN later TEXT; \
+                         CREATE INDEX IF NOT EXISTS outbox_event_later ON outbox_event (created_at); \
+                         ALTER TABLE outbox_worker ADD COLUMN later TEXT";
     const TX_EVENT: &str = "test.tx_sqlite";
 
     fn client(url: &str, statement: &str) -> Command {
@@ -53,6 +56,11 @@ impl Harness for Sqlite {
         let path = url.strip_prefix("sqlite://").unwrap();
         sqlite.args(["-bail", "-cmd", ".timeout 10000", path, statement]);
         sqlite
+    }
+
+    async fn make_later_index(pool: &Pool<Self>) {
+        let index = "CREATE INDEX outbox_event_later ON outbox_event (created_at)";
+        sqlx::raw_sql(index).execute(pool).await.unwrap();
     }
 
     async fn lock_row(_: &mut Transaction<'static, Self>, _: EventId) {

@@ -102,8 +102,14 @@ pub trait Backend: Database + sealed::Sealed {
     /// The version of the tables, 0 where there are none.
     fn schema_version(at: At<'_, Self>, schema: Option<&str>) -> impl Answer<i64>;
 
-    /// Applies what is missing, in one transaction for each step.
-    fn migrate(conn: &mut Self::Connection, schema: Option<&str>) -> impl Answer<()>;
+    /// Applies what is missing of a history, in one transaction for each step. A step that meets somebody's long
+    /// transaction gives up within a second, with an error that [`is_transient`](Self::is_transient): whoever comes after it
+    /// waits behind it.
+    fn migrate(
+        conn: &mut Self::Connection,
+        schema: Option<&str>,
+        migrations: &[Migration],
+    ) -> impl Answer<()>;
 
     /// Stores an event; whether it did. Not, if its id or its key of the type is there already.
     fn insert(at: At<'_, Self>, event: &NewEvent<'_>) -> impl Answer<bool>;

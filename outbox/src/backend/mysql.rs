@@ -138,9 +138,13 @@ impl Backend for MySql {
         server::schema_version(at.conn, schema).await
     }
 
-    async fn migrate(conn: &mut MySqlConnection, schema: Option<&str>) -> Result<()> {
+    async fn migrate(
+        conn: &mut MySqlConnection,
+        schema: Option<&str>,
+        migrations: &[Migration],
+    ) -> Result<()> {
         let place = Place { schema: schema.map(Into::into), pooled: false };
-        server::migrate(conn, &Statements::of(&place), schema, Self::MIGRATIONS).await
+        server::migrate(conn, &Statements::of(&place), schema, migrations).await
     }
 
     async fn insert(at: At<'_, Self>, event: &NewEvent<'_>) -> Result<bool> {

@@ -94,11 +94,11 @@ impl Backend for Postgres {
     }
 
     fn is_transient(error: &sqlx::Error) -> bool {
-        // serialization_failure, deadlock_detected
+        // serialization_failure, deadlock_detected, lock_not_available
         let code = error.as_database_error().and_then(|error| error.code());
         // And a claim that another one beat to an ordering key: it fails as a whole, and sees in its next snapshot what it
         // ran into.
-        code.is_some_and(|code| code == "40001" || code == "40P01") || is_key_taken(error)
+        code.is_some_and(|code| ["40001", "40P01", "55P03"].contains(&&*code)) || is_key_taken(error)
     }
 
     async fn connect(url: &str) -> Result<Pool<Self>> {
@@ -146,8 +146,8 @@ impl Backend for Postgres {
         tables::version(at.conn, schema).await
     }
 
-    async fn migrate(conn: &mut PgConnection, schema: Option<&str>) -> Result<()> {
-        tables::migrate(conn, schema).await
+    async fn migrate(conn: &mut PgConnection, schema: Option<&str>, migrations: &[Migration]) -> Result<()> {
+        tables::migrate(conn, schema, migrations).await
     }
 
     async fn insert(at: At<'_, Self>, event: &NewEvent<'_>) -> Result<bool> {

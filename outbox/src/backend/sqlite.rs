@@ -130,10 +130,14 @@ impl Backend for Sqlite {
         schema_version(at.conn, schema).await
     }
 
-    async fn migrate(conn: &mut SqliteConnection, schema: Option<&str>) -> Result<()> {
+    async fn migrate(
+        conn: &mut SqliteConnection,
+        schema: Option<&str>,
+        migrations: &[Migration],
+    ) -> Result<()> {
         // The setting is the file's; it cannot change inside a transaction.
         sqlx::query("PRAGMA journal_mode = WAL").execute(&mut *conn).await?;
-        for migration in Self::MIGRATIONS {
+        for migration in migrations {
             // Whoever comes first migrates; the others wait here for the lock and then find it done.
             let mut tx = conn.begin_with("BEGIN IMMEDIATE").await?;
             if schema_version(&mut tx, schema).await? < migration.version {

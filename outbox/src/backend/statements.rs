@@ -141,7 +141,8 @@ fn with_phrase(sql: &str, word: &str, phrase: &str) -> String {
     text
 }
 
-fn without_comments(file: &str) -> String {
+/// The statements of a file, without the reasons beside them.
+pub(super) fn without_comments(file: &str) -> String {
     let lines = file.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("--"));
     lines.collect::<Vec<_>>().join(" ")
 }

@@ -5,7 +5,7 @@ use sqlx::{AssertSqlSafe, Connection};
 
 use super::{Result, Statements, number_of, quoted, table_name};
 use crate::backend::Migration;
-use crate::backend::statements::qualify;
+use crate::backend::statements::{qualify, without_comments};
 
 /// A server that lacks what the statements need.
 #[derive(Debug, thiserror::Error)]
@@ -39,7 +39,7 @@ pub(super) async fn schema_version(conn: &mut MySqlConnection, schema: Option<&s
 }
 
 /// Applies what is missing, step by step: what makes tables ends every transaction, so a step that was cut in the middle
-/// is begun again, and finds some of its tables there.
+/// is begun again, and finds some of what it makes there.
 pub(super) async fn migrate(
     conn: &mut MySqlConnection,
     sql: &Statements,
@@ -52,7 +52,12 @@ pub(super) async fn migrate(
     if locked != Some(1) {
         return Err(sqlx::Error::Protocol("somebody else has been migrating for a minute".to_owned()));
     }
+    // Whoever comes after a step that waits for a table waits behind it: so it does not wait for long.
+    const PATIENT: &str = "SET @outbox_patience = @@SESSION.lock_wait_timeout, SESSION lock_wait_timeout = 1";
+    const AS_BEFORE: &str = "SET SESSION lock_wait_timeout = @outbox_patience";
+    sqlx::raw_sql(PATIENT).execute(&mut *conn).await?;
     let migrated = migrate_locked(conn, schema, migrations).await;
+    sqlx::raw_sql(AS_BEFORE).execute(&mut *conn).await?;
     let unlock = sql.migrate_unlock.query().bind(schema);
     unlock.execute(conn).await?;
     migrated
@@ -74,8 +79,13 @@ async fn migrate_locked(
     }
     let applied = schema_version(conn, schema).await?;
     for migration in migrations.iter().filter(|migration| migration.version > applied) {
-        let sql = qualify(migration.sql, schema, table_name);
-        sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut *conn).await?;
+        for statement in without_comments(migration.sql).split(';').filter(|text| !text.trim().is_empty()) {
+            let sql = qualify(statement, schema, table_name);
+            match sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut *conn).await {
+                Err(error) if !is_there_already(&error) => return Err(error),
+                _ => {}
+            }
+        }
         let insert = format!("INSERT INTO {table} (version, name) VALUES (?, ?)");
         // In a transaction: a session may not commit by itself.
         let mut tx = conn.begin().await?;
@@ -84,6 +94,11 @@ async fn migrate_locked(
         tx.commit().await?;
     }
     Ok(())
+}
+
+/// A column or an index of this name: neither server's `IF NOT EXISTS` for those is known to the other.
+fn is_there_already(error: &sqlx::Error) -> bool {
+    matches!(number_of(error), Some(1060 | 1061))
 }
 
 #[cfg(test)]

@@ -1,23 +1,28 @@
 //! The tables: made, upgraded, and which version they have.
 
 use sqlx::postgres::PgConnection;
-use sqlx::{AssertSqlSafe, Connection, Postgres};
+use sqlx::{AssertSqlSafe, Connection};
 
 use super::{DEFAULT_SCHEMA, Result, quoted, table_name};
-use crate::backend::Backend;
+use crate::backend::Migration;
 
 /// Applies what is missing.
-pub(super) async fn migrate(conn: &mut PgConnection, schema: Option<&str>) -> Result<()> {
+pub(super) async fn migrate(
+    conn: &mut PgConnection,
+    schema: Option<&str>,
+    migrations: &[Migration],
+) -> Result<()> {
     prepare_schema(conn, schema).await?;
     let table = table_name(schema, "outbox_migration");
-    for migration in Postgres::MIGRATIONS {
+    for migration in migrations {
         let mut tx = conn.begin().await?;
         // Whoever comes first migrates; the others wait here and then find it done. A holder that crashes lets go.
         run(&mut tx, format!("LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE")).await?;
         if version(&mut tx, schema).await? < migration.version {
-            // The files name no schema, so that a team can run them with a tool of its own.
+            // The files name no schema, so that a team can run them with a tool of its own. And whoever comes after a step
+            // that waits for a table waits behind it: so it does not wait for long.
             let path = quoted(schema.unwrap_or(DEFAULT_SCHEMA));
-            run(&mut tx, format!("SET LOCAL search_path TO {path}")).await?;
+            run(&mut tx, format!("SET LOCAL search_path TO {path}; SET LOCAL lock_timeout = '1s'")).await?;
             sqlx::raw_sql(migration.sql).execute(&mut *tx).await?;
             let insert = format!("INSERT INTO {table} (version, name) VALUES ($1, $2)");
             let insert = sqlx::query(AssertSqlSafe(insert))
