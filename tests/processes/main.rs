@@ -1,11 +1,12 @@
 //! Real worker processes on one database: many at once, killed, aborted, stopped.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
+mod private;
+
 use std::collections::HashMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use outbox::{Event, Outbox};
@@ -374,64 +375,6 @@ macro_rules! everything_on {
 everything_on!(sqlite, sqlx::Sqlite);
 everything_on!(postgres, sqlx::Postgres);
 everything_on!(mysql, sqlx::MySql);
-
-/// A server of this test's own, which can be stopped without a chance to tidy up.
-struct Server {
-    process: Child,
-    answers: BufReader<ChildStdout>,
-    url: String,
-}
-
-impl Server {
-    fn start() -> Self {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/lib/postgres-server");
-        let mut process =
-            Command::new("bash").arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let mut answers = BufReader::new(process.stdout.take().unwrap());
-        let mut url = String::new();
-        answers.read_line(&mut url).unwrap();
-        Self { process, answers, url: url.trim().to_owned() }
-    }
-
-    fn restart(&mut self) {
-        writeln!(self.process.stdin.as_mut().unwrap(), "restart").unwrap();
-        let mut answer = String::new();
-        self.answers.read_line(&mut answer).unwrap();
-        assert_eq!(answer.trim(), "restarted");
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        drop(self.process.stdin.take());
-        drop(self.process.wait());
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_falls_over_under_four_workers_loses_nothing() {
-    if let Some(why) = <sqlx::Postgres as Harness>::left_out() {
-        return say_left_out::<sqlx::Postgres>(why);
-    }
-    let mut server = tokio::task::block_in_place(Server::start);
-    let pool = sqlx::PgPool::connect(&server.url).await.unwrap();
-    let database = Fresh { outbox: Outbox::new(pool), url: server.url.clone(), keep: Box::new(()) };
-    database.outbox.migrate().await.unwrap();
-    let site = Site { folder: tempfile::tempdir().unwrap(), database };
-    site.orders(0..10_000, 2).await;
-    let mut workers: Vec<Worker> = (0..4).map(|_| site.worker("all", 5_000)).collect();
-    site.wait_for_runs(2_000).await;
-    let mut killed = workers.pop().unwrap();
-    killed.signal("-KILL");
-    killed.0.wait().unwrap();
-    site.wait_for_runs(4_000).await;
-    tokio::task::block_in_place(|| server.restart());
-    eventually("the server is back", async || site.outbox().stats().await.is_ok()).await;
-    site.wait_for("status = 'completed'", 10_000).await;
-    workers.into_iter().for_each(Worker::terminate);
-    assert_eq!(site.runs().len(), 10_000);
-    assert_eq!(site.count("attempts <> 0").await, 0, "no crash and no lost connection spends an attempt");
-}
 
 /// Runs the worker to its end, which is an error: what it says.
 fn refused(handlers: &str, url: Option<&str>) -> String {
