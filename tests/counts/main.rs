@@ -1,7 +1,8 @@
-//! What the worker costs PostgreSQL, counted: rows read, statements, transactions. Counts do not depend on the machine's
-//! speed.
+//! What the worker costs the database, counted: rows read and locked, statements, transactions. Counts do not depend on
+//! the machine's speed.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
+mod locks;
 mod plans;
 
 use std::sync::Arc;

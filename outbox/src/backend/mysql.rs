@@ -168,15 +168,14 @@ impl Backend for MySql {
         query.execute(at.conn).await.map(drop)
     }
 
-    async fn claim(mut at: At<'_, Self>, claim: &Claim<'_>) -> Result<Vec<Claimed>> {
-        let found = claim::candidates(&mut at, claim).await?;
-        claim::take(at, claim.worker, found).await
+    async fn claim(at: At<'_, Self>, claim: &Claim<'_>) -> Result<Vec<Claimed>> {
+        claim::batch(at, claim).await
     }
 
-    async fn claim_event(at: At<'_, Self>, id: &str, worker: &str) -> Result<Option<Claimed>> {
+    async fn claim_event(mut at: At<'_, Self>, id: &str, worker: &str) -> Result<Option<Claimed>> {
         let found = at.sql.candidate_event.scalar().bind(id).bind(at.now);
         let found: Option<i64> = found.fetch_optional(&mut *at.conn).await?;
-        Ok(claim::take(at, worker, found.into_iter().collect()).await?.pop())
+        Ok(claim::take(&mut at, worker, &found.into_iter().collect()).await?.pop())
     }
 
     async fn settle(at: At<'_, Self>, worker: &str, outcomes: &[Settlement]) -> Result<Vec<i64>> {
@@ -365,7 +364,7 @@ fn is_key_taken(error: &sqlx::Error) -> bool {
 
 /// What a worker holds in the table: seqs and fences.
 async fn held(sql: &Statements, conn: &mut MySqlConnection, worker: &str) -> Result<Vec<(i64, i64)>> {
-    rows::all(&sql.held.query().bind(worker).fetch_all(conn).await?, rows::seq_and_fence)
+    rows::all(&sql.held.query().bind(worker).fetch_all(conn).await?, rows::two_numbers)
 }
 
 /// Locks rows, and runs a statement on those that are what the caller takes them for; `before` binds what stands before

@@ -80,9 +80,9 @@ pub(super) fn seq(row: &impl PlainRow) -> Result<i64> {
     row.number(0)
 }
 
-/// A sequence number with a fence.
+/// A sequence number with another number.
 #[cfg(feature = "mysql")]
-pub(super) fn seq_and_fence(row: &impl PlainRow) -> Result<(i64, i64)> {
+pub(super) fn two_numbers(row: &impl PlainRow) -> Result<(i64, i64)> {
     Ok((row.number(0)?, row.number(1)?))
 }
 
