@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
 use sqlx::{Pool, Transaction};
+use tokio::sync::OnceCell;
 
 use crate::backend::{At, Backend, Migration, Place};
 use crate::clock::Clock;
@@ -18,6 +19,8 @@ pub(crate) struct Store<DB: Backend> {
     /// What its tables have to be brought to.
     pub(crate) migrations: Cow<'static, [Migration]>,
     sql: Arc<DB::Statements>,
+    /// Whether the pool's sessions commit by themselves; those of the loop are made like them.
+    commits_by_itself: Arc<OnceCell<bool>>,
 }
 
 impl<DB: Backend> Clone for Store<DB> {
@@ -28,6 +31,7 @@ impl<DB: Backend> Clone for Store<DB> {
             clock: self.clock.clone(),
             migrations: self.migrations.clone(),
             sql: Arc::clone(&self.sql),
+            commits_by_itself: Arc::clone(&self.commits_by_itself),
         }
     }
 }
@@ -36,7 +40,14 @@ impl<DB: Backend> Store<DB> {
     pub(crate) fn new(pool: Pool<DB>) -> Self {
         let place = Place::default();
         let sql = DB::statements(&place);
-        Self { pool, place, clock: Clock::database(), migrations: Cow::Borrowed(DB::MIGRATIONS), sql }
+        Self {
+            pool,
+            place,
+            clock: Clock::database(),
+            migrations: Cow::Borrowed(DB::MIGRATIONS),
+            sql,
+            commits_by_itself: Arc::default(),
+        }
     }
 
     /// The same for tables elsewhere.
@@ -63,7 +74,10 @@ impl<DB: Backend> Store<DB> {
     /// The same from another pool.
     pub(crate) async fn hold(&self, pool: &Pool<DB>) -> Result<Held<DB>, sqlx::Error> {
         if !self.place.pooled {
-            return Ok(Held::Connection(pool.acquire().await?));
+            let mut conn = pool.acquire().await?;
+            if *self.commits_by_itself.get_or_try_init(|| DB::commits_by_itself(&mut conn)).await? {
+                return Ok(Held::Connection(conn));
+            }
         }
         let pool = pool.clone();
         // A task of its own: a `begin` that is given up halfway would leave its connection unusable.

@@ -11,7 +11,7 @@ use crate::fixture::{Fixture, Harness, Job, Script, eventually};
 
 pub async fn t_a_schema_may_have_any_name<DB: Harness>() {
     let fixture = Fixture::<DB>::new(Script::succeed()).await;
-    let schema = DB::schema("My \"Q\" 'x'");
+    let schema = DB::schema(fixture.outbox.pool(), "My \"Q\" 'x'");
     let tenant = fixture.outbox.clone().schema(&schema);
     tenant.migrate().await.unwrap();
     tenant.migrate().await.unwrap();
@@ -188,8 +188,10 @@ pub async fn t_a_migration_keeps_no_producer_waiting_behind_a_long_transaction<D
 
 pub async fn t_tenants_share_a_database_and_nothing_else<DB: Harness>() {
     let fixture = Fixture::<DB>::new(Script::succeed()).await;
-    let tenants: Vec<Outbox<DB>> =
-        ["Alpha", "be ta"].iter().map(|name| fixture.outbox.clone().schema(&DB::schema(name))).collect();
+    let tenants: Vec<Outbox<DB>> = ["Alpha", "be ta"]
+        .iter()
+        .map(|name| fixture.outbox.clone().schema(&DB::schema(fixture.outbox.pool(), name)))
+        .collect();
     let mut workers = Vec::new();
     for (tenant, number) in tenants.iter().zip([10, 20]) {
         tenant.migrate().await.unwrap();

@@ -33,8 +33,8 @@ pub trait Harness: Backend {
     }
     /// An empty database.
     fn fresh() -> impl Future<Output = Fresh<Self>> + Send;
-    /// A name for a schema, which nobody else on the server uses.
-    fn schema(name: &str) -> String {
+    /// A name for a schema, which nobody else on the server uses, and which goes with the case's database.
+    fn schema(_pool: &Pool<Self>, name: &str) -> String {
         name.to_owned()
     }
     /// Runs a statement as somebody's own program would.

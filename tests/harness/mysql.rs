@@ -11,12 +11,21 @@ use super::{Fresh, Harness, eventually};
 
 const URL: &str = "TEST_MYSQL_URL";
 
-/// Drops a case's database.
+/// Statements that every session of the tests' applications begins with: it does not commit by itself, isolates more.
+const SETTINGS: &str = "TEST_MYSQL_SETTINGS";
+
+/// Drops a case's database, and those that are its schemas.
 async fn drop_database(server: MySqlConnectOptions, name: String) {
     let mut server = server.connect().await.unwrap();
     // Somebody's last statement may still be at it.
-    let drop = format!("SET lock_wait_timeout = 10; DROP DATABASE {name}");
-    sqlx::raw_sql(AssertSqlSafe(drop)).execute(&mut server).await.unwrap();
+    let own = "SELECT CAST(schema_name AS CHAR) FROM information_schema.schemata \
+               WHERE schema_name = ? OR LEFT(schema_name, LENGTH(?) + 1) = CONCAT(?, ' ')";
+    let own = sqlx::query_scalar(own).bind(&name).bind(&name).bind(&name);
+    let own: Vec<String> = own.fetch_all(&mut server).await.unwrap();
+    for name in own {
+        let drop = format!("SET lock_wait_timeout = 10; DROP DATABASE `{}`", name.replace('`', "``"));
+        sqlx::raw_sql(AssertSqlSafe(drop)).execute(&mut server).await.unwrap();
+    }
     server.close().await.unwrap();
 }
 
@@ -34,18 +43,32 @@ impl Harness for MySql {
         connection.close().await.unwrap();
         // The time zone is the server's, which is not UTC in these tests.
         let application = server.clone().database(&name).timezone(None);
-        let pool = MySqlPoolOptions::new().max_connections(8).connect_lazy_with(application);
+        let settings = std::env::var(SETTINGS).unwrap_or_default();
+        let options = MySqlPoolOptions::new().max_connections(8).after_connect(move |connection, _| {
+            let settings = settings.clone();
+            Box::pin(async move {
+                if !settings.is_empty() {
+                    sqlx::raw_sql(AssertSqlSafe(settings)).execute(connection).await?;
+                }
+                Ok(())
+            })
+        });
+        let pool = options.connect_lazy_with(application);
         let url = server.clone().database(&name).to_url_lossy().to_string();
         Fresh { outbox: Outbox::new(pool), url, keep: Box::new(AtEnd::new(|| drop_database(server, name))) }
     }
 
     /// A schema is a database of the server's, which all cases share.
-    fn schema(name: &str) -> String {
-        format!("outbox_{} {name}", std::process::id())
+    fn schema(pool: &Pool<Self>, name: &str) -> String {
+        format!("{} {name}", pool.connect_options().get_database().unwrap())
     }
 
     async fn sql(pool: &Pool<Self>, statement: String) -> u64 {
-        sqlx::raw_sql(AssertSqlSafe(statement)).execute(pool).await.unwrap().rows_affected()
+        // A session may not commit by itself.
+        let mut tx = pool.begin().await.unwrap();
+        let rows = sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut *tx).await.unwrap().rows_affected();
+        tx.commit().await.unwrap();
+        rows
     }
 
     async fn sql_in(connection: &mut MySqlConnection, statement: String) {
@@ -66,7 +89,9 @@ impl Harness for MySql {
     }
 
     async fn count(pool: &Pool<Self>, query: &str) -> i64 {
-        sqlx::query_scalar(AssertSqlSafe(query)).fetch_one(pool).await.unwrap()
+        let begin = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; START TRANSACTION";
+        let mut tx = pool.begin_with(begin).await.unwrap();
+        sqlx::query_scalar(AssertSqlSafe(query)).fetch_one(&mut *tx).await.unwrap()
     }
 
     fn time(ms: i64) -> String {

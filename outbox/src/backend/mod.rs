@@ -92,6 +92,12 @@ pub trait Backend: Database + sealed::Sealed {
     /// Begins a transaction that is going to write.
     fn begin(pool: &Pool<Self>) -> impl Answer<Transaction<'static, Self>>;
 
+    /// Whether a statement outside of a transaction is one of its own. Where not, each gets one by
+    /// [`begin_pooled`](Self::begin_pooled).
+    fn commits_by_itself(_conn: &mut Self::Connection) -> impl Answer<bool> {
+        std::future::ready(Ok(true))
+    }
+
     /// Begins a transaction for one statement of ours, with what the connections of [`loop_pools`](Self::loop_pools) say at
     /// their start otherwise: for connections that change from transaction to transaction.
     fn begin_pooled(pool: &Pool<Self>) -> impl Answer<Transaction<'static, Self>>;

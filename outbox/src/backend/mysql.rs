@@ -112,6 +112,11 @@ impl Backend for MySql {
         pool.begin().await
     }
 
+    async fn commits_by_itself(conn: &mut MySqlConnection) -> Result<bool> {
+        let query = sqlx::query_scalar("SELECT CAST(@@SESSION.autocommit AS SIGNED)");
+        query.persistent(false).fetch_one(conn).await.map(|on: i64| on != 0)
+    }
+
     async fn begin_pooled(pool: &Pool<Self>) -> Result<Transaction<'static, Self>> {
         pool.begin_with(short::BEGIN).await
     }

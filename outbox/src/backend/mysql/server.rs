@@ -53,8 +53,10 @@ pub(super) async fn migrate(
         return Err(sqlx::Error::Protocol("somebody else has been migrating for a minute".to_owned()));
     }
     // Whoever comes after a step that waits for a table waits behind it: so it does not wait for long.
-    const PATIENT: &str = "SET @outbox_patience = @@SESSION.lock_wait_timeout, SESSION lock_wait_timeout = 1";
-    const AS_BEFORE: &str = "SET SESSION lock_wait_timeout = @outbox_patience";
+    // And where a session does not commit by itself, whatever was read last has begun a transaction.
+    const PATIENT: &str =
+        "ROLLBACK; SET @outbox_patience = @@SESSION.lock_wait_timeout, SESSION lock_wait_timeout = 1";
+    const AS_BEFORE: &str = "ROLLBACK; SET SESSION lock_wait_timeout = @outbox_patience";
     sqlx::raw_sql(PATIENT).execute(&mut *conn).await?;
     let migrated = migrate_locked(conn, schema, migrations).await;
     sqlx::raw_sql(AS_BEFORE).execute(&mut *conn).await?;
