@@ -14,8 +14,12 @@ mariadb_start() {
     need mariadb mariadb-client
 
     MARIADB_DIR=$(mktemp -d "${TMPDIR:-/tmp}/outbox-mariadb.XXXXXX")
+    # A server that starts throws away what it takes for leftovers in its folder for temporary tables: not in /tmp, where
+    # those of another may be.
+    mkdir "$MARIADB_DIR/tmp"
     MARIADB_USER=$(user_for mysql "$MARIADB_DIR")
-    run_as "$MARIADB_USER" mariadb-install-db --no-defaults --datadir="$MARIADB_DIR/data" --skip-test-db \
+    run_as "$MARIADB_USER" mariadb-install-db --no-defaults --datadir="$MARIADB_DIR/data" --tmpdir="$MARIADB_DIR/tmp" \
+        --skip-test-db \
         --auth-root-authentication-method=normal >"$MARIADB_DIR/install.log" 2>&1 ||
         die "mariadb-install-db failed: $(cat "$MARIADB_DIR/install.log")"
 
@@ -25,7 +29,7 @@ mariadb_start() {
         # Its time zone is nobody's, so that whoever counts on UTC is found out.
         run_as "$MARIADB_USER" mariadbd --no-defaults --datadir="$MARIADB_DIR/data" --socket="$MARIADB_DIR/socket" \
             --pid-file="$MARIADB_DIR/pid" --bind-address=127.0.0.1 --port="$port" --max-connections=500 \
-            --default-time-zone=+05:45 >"$MARIADB_DIR/server.log" 2>&1 &
+            --tmpdir="$MARIADB_DIR/tmp" --default-time-zone=+05:45 >"$MARIADB_DIR/server.log" 2>&1 &
         if mariadb_answers; then
             export TEST_MYSQL_URL="mysql://root@127.0.0.1:$port"
             say "MariaDB $(mariadbd --version | grep -oE '[0-9]+[.][0-9.]+' | head -n 1) at $TEST_MYSQL_URL"

@@ -5,11 +5,12 @@ use std::str::FromStr;
 
 use outbox::{Backend, Event, Outbox, Registry, Status};
 use outbox_tests::harness::{Fresh, Harness};
+use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions, SqliteSynchronous};
-use sqlx::{AssertSqlSafe, Pool, Postgres, Sqlite};
+use sqlx::{AssertSqlSafe, MySql, Pool, Postgres, Sqlite};
 
-use crate::handlers::{PgTransfer, SqliteTransfer};
+use crate::handlers::{MyTransfer, PgTransfer, SqliteTransfer};
 
 pub trait Database: Harness {
     /// The event whose handler takes a transaction of this database.
@@ -23,6 +24,10 @@ pub trait Database: Harness {
     fn texts(pool: &Pool<Self>, query: String) -> impl Future<Output = Vec<String>> + Send;
     /// A time as milliseconds since 1970.
     fn ms(column: &str) -> String;
+    /// The type of texts, in a cast.
+    const TEXT: &str = "text";
+    /// How many schedules are tried, unless somebody says.
+    const SCHEDULES: u64 = 1000;
 }
 
 impl Database for Sqlite {
@@ -75,6 +80,36 @@ impl Database for Postgres {
     }
 }
 
+impl Database for MySql {
+    type Transfer = MyTransfer;
+
+    fn transfer(event: usize) -> MyTransfer {
+        MyTransfer(event)
+    }
+
+    /// Whether a commit waits for the disk is the server's affair alone.
+    fn open(url: &str) -> Pool<Self> {
+        let options = MySqlConnectOptions::from_str(url).unwrap();
+        MySqlPoolOptions::new().max_connections(4).test_before_acquire(false).connect_lazy_with(options)
+    }
+
+    async fn run(pool: &Pool<Self>, statements: String) {
+        sqlx::raw_sql(AssertSqlSafe(statements)).execute(pool).await.unwrap();
+    }
+
+    async fn texts(pool: &Pool<Self>, query: String) -> Vec<String> {
+        sqlx::query_scalar(AssertSqlSafe(query)).fetch_all(pool).await.unwrap()
+    }
+
+    fn ms(column: &str) -> String {
+        column.to_owned()
+    }
+
+    const TEXT: &str = "char";
+    /// Each takes a tenth of a second here.
+    const SCHEDULES: u64 = 400;
+}
+
 /// A database for many schedules, one after the other.
 pub struct Store<DB: Backend> {
     pub outbox: Outbox<DB>,
@@ -122,18 +157,18 @@ pub struct Stored {
 }
 
 pub async fn stored<DB: Database>(pool: &Pool<DB>) -> Stored {
-    // One text a row, the same query for both, in one snapshot.
-    let (due, processed_at) = (DB::ms("available_at"), DB::ms("processed_at"));
+    // One text a row, the same query for all, in one snapshot.
+    let (due, processed_at, text) = (DB::ms("available_at"), DB::ms("processed_at"), DB::TEXT);
     let texts = DB::texts(
         pool,
         format!(
             "SELECT line FROM (
-                 SELECT seq AS place, CAST(id AS TEXT) || '|' || status || '|' || attempts || '|' || crashes || '|' || fence || '|' || {due}
-                     || '|' || coalesce(CAST({processed_at} AS TEXT), '') || '|' || coalesce(locked_by, '')
+                 SELECT seq AS place, CAST(id AS {text}) || '|' || status || '|' || attempts || '|' || crashes || '|' || fence || '|' || {due}
+                     || '|' || coalesce(CAST({processed_at} AS {text}), '') || '|' || coalesce(locked_by, '')
                      || '|' || coalesce(last_error, '') AS line
                  FROM outbox_event
                  UNION ALL
-                 SELECT event, CAST(event AS TEXT) FROM model_applied) AS stored
+                 SELECT event, CAST(event AS {text}) FROM model_applied) AS stored
              ORDER BY place"
         ),
     );

@@ -5,7 +5,7 @@ use std::time::Duration;
 use outbox::{Context, HandlerError, HandlerResult, State, Tx, outbox_handler};
 use outbox_tests::harness::Harness;
 use serde::{Deserialize, Serialize};
-use sqlx::{Postgres, Sqlite};
+use sqlx::{MySql, Postgres, Sqlite};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::schedule::Ending;
@@ -23,6 +23,9 @@ pub struct SqliteTransfer(pub usize);
 
 #[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PgTransfer(pub usize);
+
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct MyTransfer(pub usize);
 
 #[outbox_handler("model.job")]
 async fn job(Job(event): Job, ctx: Context, State(gates): State<Gates>) -> HandlerResult {
@@ -57,6 +60,17 @@ async fn transfer_postgres(
     State(gates): State<Gates>,
 ) -> HandlerResult {
     Postgres::sql_in(&mut tx, applied(event)).await;
+    gates.pass(event, &ctx).await
+}
+
+#[outbox_handler("model.transfer.mysql")]
+async fn transfer_mysql(
+    MyTransfer(event): MyTransfer,
+    ctx: Context,
+    mut tx: Tx<MySql>,
+    State(gates): State<Gates>,
+) -> HandlerResult {
+    MySql::sql_in(&mut tx, applied(event)).await;
     gates.pass(event, &ctx).await
 }
 

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use outbox_tests::harness::say_left_out;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
-use sqlx::{Postgres, Sqlite};
+use sqlx::{MySql, Postgres, Sqlite};
 
 use database::{Database, Store};
 use schedule::{Step, schedules};
@@ -45,12 +45,17 @@ fn postgres() {
     holds::<Postgres>();
 }
 
+#[test]
+fn mysql() {
+    holds::<MySql>();
+}
+
 fn holds<DB: Database>() {
     if let Some(why) = DB::left_out() {
         return say_left_out::<DB>(why);
     }
     let first = number(SEED).unwrap_or_else(|| u64::try_from(since_1970_ms() % 1_000_000_000).unwrap());
-    let schedules = number(SCHEDULES).unwrap_or(1000);
+    let schedules = number(SCHEDULES).unwrap_or(DB::SCHEDULES);
     let lanes = Lanes {
         next: AtomicU64::new(first),
         end: first + schedules,
