@@ -79,8 +79,10 @@ CREATE TABLE IF NOT EXISTS outbox_worker (
     stopped_at   BIGINT
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- Rows to lock: whoever enqueues in strict order holds its key's until it commits. They are of no use afterwards.
-CREATE TABLE IF NOT EXISTS outbox_key (
-    ordering_key VARBINARY(256) NOT NULL PRIMARY KEY,
-    used_at      BIGINT         NOT NULL
-) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+-- Rows to lock: whoever enqueues in strict order holds that of its key's slot until it commits. They are all there from
+-- the start.
+CREATE TABLE IF NOT EXISTS outbox_key (slot INT NOT NULL PRIMARY KEY) ENGINE = InnoDB;
+INSERT IGNORE INTO outbox_key (slot)
+WITH digit (n) AS (SELECT 0 UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3)
+SELECT ((((((a.n * 4 + b.n) * 4 + c.n) * 4 + d.n) * 4 + e.n) * 4 + f.n) * 4) + g.n
+FROM digit AS a, digit AS b, digit AS c, digit AS d, digit AS e, digit AS f, digit AS g;

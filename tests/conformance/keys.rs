@@ -254,6 +254,36 @@ pub async fn p03_strict_order_is_the_order_of_commits<DB: Harness>() {
     assert_eq!(of_key, [1, 2]);
 }
 
+/// Whoever uses a key for the first time and rolls back leaves those who wait for it nothing to trip over.
+pub async fn p03_strict_order_outlives_a_rollback_of_whoever_came_first<DB: Harness>() {
+    const WAITERS: i64 = 4;
+    let fixture = Fixture::<DB>::new(Script::succeed()).await;
+    let mut first = fixture.outbox.begin().await.unwrap();
+    fixture.outbox.enqueue::<Job>(&mut first, Job { n: 0 }).ordering_key("k").strict_order().await.unwrap();
+    let waiters: Vec<_> = (1..=WAITERS)
+        .map(|n| {
+            let outbox = fixture.outbox.clone();
+            tokio::spawn(async move {
+                let mut tx = outbox.begin().await.unwrap();
+                // The others' keys as well, in an order of one's own.
+                let jobs = [Job { n }, Job { n: 10 + n }];
+                let key =
+                    move |job: &Job| if job.n < 10 { "k".to_owned() } else { format!("k{}", 7 * job.n) };
+                outbox.enqueue_all::<Job>(&mut tx, jobs).ordering_key_of(key).strict_order().await.unwrap();
+                tx.commit().await.unwrap();
+            })
+        })
+        .collect();
+    if DB::LOCKS_ROWS {
+        DB::wait_for_waiters(fixture.outbox.pool(), WAITERS).await;
+    }
+    first.rollback().await.unwrap();
+    for waiter in waiters {
+        waiter.await.unwrap();
+    }
+    assert_eq!(fixture.batch(20).await.completed, 2 * WAITERS.unsigned_abs());
+}
+
 pub async fn p03_a_crowd_behind_one_key_hides_nobody<DB: Harness>() {
     let fixture = Fixture::<DB>::new(Script::succeed()).await;
     let mut tx = fixture.outbox.begin().await.unwrap();

@@ -62,7 +62,8 @@ macro_rules! suite {
                 p03_a_dead_letter_lets_the_next_go_or_blocks_visibly,
                 p03_what_is_requeued_runs_beside_nothing_of_its_key,
                 p03_an_older_event_that_commits_late_waits_for_the_younger,
-                p03_strict_order_is_the_order_of_commits, p03_a_crowd_behind_one_key_hides_nobody,
+                p03_strict_order_is_the_order_of_commits,
+                p03_strict_order_outlives_a_rollback_of_whoever_came_first, p03_a_crowd_behind_one_key_hides_nobody,
                 e13_many_are_stored_in_order_and_duplicates_alone_stay_out, e13_a_refused_payload_names_its_place,
                 o04_a_subject_is_under_way_until_its_events_are_over,
             }

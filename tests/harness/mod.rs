@@ -44,7 +44,11 @@ pub trait Harness: Backend {
     /// The event whose handler takes a transaction of this database.
     const TX_EVENT: &str;
     /// Waits until some statement waits for somebody's lock, where single rows are locked.
-    fn wait_for_a_waiter(pool: &Pool<Self>) -> impl Future<Output = ()> + Send;
+    fn wait_for_a_waiter(pool: &Pool<Self>) -> impl Future<Output = ()> + Send {
+        Self::wait_for_waiters(pool, 1)
+    }
+    /// The same for several statements.
+    fn wait_for_waiters(pool: &Pool<Self>, number: i64) -> impl Future<Output = ()> + Send;
     /// One number.
     fn count(pool: &Pool<Self>, query: &str) -> impl Future<Output = i64> + Send;
     /// A time as an SQL expression.

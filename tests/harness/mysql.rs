@@ -75,15 +75,15 @@ impl Harness for MySql {
         sqlx::raw_sql(AssertSqlSafe(statement)).execute(connection).await.unwrap();
     }
 
-    async fn wait_for_a_waiter(pool: &Pool<Self>) {
+    async fn wait_for_waiters(pool: &Pool<Self>, number: i64) {
         let waiting = "SELECT count(*) FROM information_schema.processlist AS session \
                        LEFT JOIN information_schema.innodb_trx AS trx ON session.id = trx.trx_mysql_thread_id \
                        WHERE (trx.trx_state = 'LOCK WAIT' OR session.state = 'Waiting for table metadata lock') \
                          AND session.db = database()";
-        eventually("somebody waits for a lock", async || {
+        eventually("they wait for a lock", async || {
             // The server looks again only when it was left alone for a tenth of a second.
             tokio::time::sleep(Duration::from_millis(120)).await;
-            Self::count(pool, waiting).await > 0
+            Self::count(pool, waiting).await >= number
         })
         .await;
     }

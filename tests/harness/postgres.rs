@@ -83,9 +83,9 @@ impl Harness for Postgres {
         sqlx::raw_sql(AssertSqlSafe(statement)).execute(connection).await.unwrap();
     }
 
-    async fn wait_for_a_waiter(pool: &Pool<Self>) {
+    async fn wait_for_waiters(pool: &Pool<Self>, number: i64) {
         let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-        eventually("somebody waits for a lock", async || Self::count(pool, waiting).await > 0).await;
+        eventually("they wait for a lock", async || Self::count(pool, waiting).await >= number).await;
     }
 
     async fn count(pool: &Pool<Self>, query: &str) -> i64 {

@@ -27,7 +27,7 @@ impl Harness for Sqlite {
         sqlx::raw_sql(AssertSqlSafe(statement)).execute(connection).await.unwrap();
     }
 
-    async fn wait_for_a_waiter(_: &Pool<Self>) {
+    async fn wait_for_waiters(_: &Pool<Self>, _: i64) {
         unreachable!("SQLite locks the database")
     }
 

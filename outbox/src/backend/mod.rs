@@ -11,6 +11,7 @@ pub(crate) mod signals;
 mod sqlite;
 mod statements;
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -130,8 +131,9 @@ pub trait Backend: Database + sealed::Sealed {
     /// Stores some of many events, in one statement; the ids of those that were stored.
     fn insert_all(at: At<'_, Self>, events: &NewEvents<'_>, rows: &[&NewRow]) -> impl Answer<Vec<EventId>>;
 
-    /// Holds an ordering key until the caller's transaction ends, where transactions run side by side.
-    fn lock_key(at: At<'_, Self>, schema: Option<&str>, key: &str) -> impl Answer<()>;
+    /// Holds ordering keys until the caller's transaction ends, where transactions run side by side. In one order, so that
+    /// two of these calls do not wait for each other crosswise.
+    fn lock_keys(at: At<'_, Self>, schema: Option<&str>, keys: &BTreeSet<&str>) -> impl Answer<()>;
 
     /// Claims a batch of due events.
     fn claim(at: At<'_, Self>, claim: &Claim<'_>) -> impl Answer<Vec<Claimed>>;

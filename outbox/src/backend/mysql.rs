@@ -50,10 +50,10 @@ const PHRASES: &[(&str, &str)] = &[
 statements! {
     "mysql", PHRASES, table_name;
     arm_due, arm_ended, arm_keyed, arm_suspect, blocked_keys, blocked_waiting, bury, candidate_event, candidates, claim,
-    claim_lock, dead_letters, dead_page, delete, discard, find_duplicates, forget_key, forget_worker, get, has_inflight,
-    has_inflight_subject, heartbeat, held, insert, insert_row, lock, lock_key, mark_dead, migrate_lock, migrate_unlock,
-    old_keys, old_workers, orphans, overdue, prunable, prune_page, reap_lost, reap_stuck, reaped, register, release,
-    requeue, requeue_types, reread, settle, stats_busy, stats_next, stats_of, stop_worker, suspects, unknown, workers,
+    claim_lock, dead_letters, dead_page, delete, discard, find_duplicates, forget_worker, get, has_inflight,
+    has_inflight_subject, heartbeat, held, insert, insert_row, lock, lock_keys, mark_dead, migrate_lock, migrate_unlock,
+    old_workers, orphans, overdue, prunable, prune_page, reap_lost, reap_stuck, reaped, register, release,
+    requeue, requeue_types, reread, settle, slot_of_key, stats_busy, stats_next, stats_of, stop_worker, suspects, unknown, workers,
 }
 
 /// A schema is a database; without one it is that of the connection.
@@ -168,8 +168,11 @@ impl Backend for MySql {
         insert::all(at, events, rows).await
     }
 
-    async fn lock_key(at: At<'_, Self>, _schema: Option<&str>, key: &str) -> Result<()> {
-        let query = at.sql.lock_key.query().bind(key).bind(at.now).bind(at.now);
+    async fn lock_keys(at: At<'_, Self>, _schema: Option<&str>, keys: &BTreeSet<&str>) -> Result<()> {
+        let slots = vec![at.sql.slot_of_key.text(); keys.len()].join(", ");
+        let lock = at.sql.lock_keys.with("{slots}", &slots);
+        let lock = if keys.len() > 1 { lock.once() } else { lock };
+        let query = keys.iter().fold(lock.query(), |query, key| query.bind(*key));
         query.execute(at.conn).await.map(drop)
     }
 
@@ -263,8 +266,7 @@ impl Backend for MySql {
             .await
     }
 
-    async fn prune_workers(mut at: At<'_, Self>) -> Result<u64> {
-        reap::forget_keys(&mut at).await?;
+    async fn prune_workers(at: At<'_, Self>) -> Result<u64> {
         reap::forget_workers(at).await
     }
 

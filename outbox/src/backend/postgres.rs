@@ -3,6 +3,7 @@
 mod signals;
 mod tables;
 
+use std::collections::BTreeSet;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -196,9 +197,12 @@ impl Backend for Postgres {
         rows::all(&stored, |row| row.parsed(0))
     }
 
-    async fn lock_key(at: At<'_, Self>, schema: Option<&str>, key: &str) -> Result<()> {
-        let name = format!("{} {key}", schema.unwrap_or(DEFAULT_SCHEMA));
-        at.sql.lock_key.query().bind(name).execute(at.conn).await.map(drop)
+    async fn lock_keys(at: At<'_, Self>, schema: Option<&str>, keys: &BTreeSet<&str>) -> Result<()> {
+        for key in keys {
+            let name = format!("{} {key}", schema.unwrap_or(DEFAULT_SCHEMA));
+            at.sql.lock_key.query().bind(name).execute(&mut *at.conn).await?;
+        }
+        Ok(())
     }
 
     async fn find_duplicates(

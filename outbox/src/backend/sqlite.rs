@@ -2,6 +2,7 @@
 
 mod signals;
 
+use std::collections::BTreeSet;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -206,7 +207,7 @@ impl Backend for Sqlite {
         rows::all(&stored, |row| row.parsed(0))
     }
 
-    async fn lock_key(_at: At<'_, Self>, _schema: Option<&str>, _key: &str) -> Result<()> {
+    async fn lock_keys(_at: At<'_, Self>, _schema: Option<&str>, _keys: &BTreeSet<&str>) -> Result<()> {
         // One transaction writes at a time: seqs commit in their order.
         Ok(())
     }

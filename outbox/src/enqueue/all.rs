@@ -142,11 +142,10 @@ impl<'t, E: Event> EnqueueAll<'t, E> {
             }
             let at = self.common.destination();
             if self.common.strict_order {
-                // In one order, so that two of these calls do not wait for each other crosswise.
                 let keys: BTreeSet<&str> =
                     rows.iter().filter_map(|row| row.ordering_key.as_deref()).collect();
-                for key in keys {
-                    self.target.lock_key(at, key).await.map_err(EnqueueError::Database)?;
+                if !keys.is_empty() {
+                    self.target.lock_keys(at, &keys).await.map_err(EnqueueError::Database)?;
                 }
             }
             let events = self.common.events(headers.as_deref(), &rows);

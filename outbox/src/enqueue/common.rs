@@ -105,7 +105,8 @@ macro_rules! common_methods {
         /// Transactions that enqueue with the same ordering key wait for each other, so that its events commit, and
         /// run, in the order in which they were enqueued. Without this, of two transactions side by side the one that
         /// enqueued later may commit first, and then its event may run first. Needs a transaction: it holds the key
-        /// until that ends. No effect on SQLite, which writes one transaction at a time.
+        /// until that ends; now and then two keys share what is held. No effect on SQLite, which writes one transaction at
+        /// a time.
         pub fn strict_order(mut self) -> Self {
             self.common.strict_order = true;
             self

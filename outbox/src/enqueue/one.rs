@@ -1,6 +1,7 @@
 //! Enqueuing one event.
 
 use std::borrow::Borrow;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
@@ -147,7 +148,7 @@ impl<'t> Enqueue<'t> {
         let event = self.common.events(headers.as_deref(), &[]).event(&row);
         let at = self.common.destination();
         if let (true, Some(key)) = (self.common.strict_order, event.ordering_key) {
-            self.target.lock_key(at, key).await.map_err(EnqueueError::Database)?;
+            self.target.lock_keys(at, &BTreeSet::from([key])).await.map_err(EnqueueError::Database)?;
         }
         let receipt = self.target.insert(at, &event).await.map_err(EnqueueError::Database)?;
         if !receipt.is_duplicate() {

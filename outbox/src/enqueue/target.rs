@@ -1,6 +1,6 @@
 //! A caller's connection without its database in the type, so that `enqueue::<InvoiceEvent>` needs that one argument.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::future::Future;
 use std::pin::Pin;
 
@@ -25,7 +25,7 @@ pub(super) trait Target: Send {
 
     fn insert_all<'a>(&'a mut self, at: Where<'a>, events: &'a NewEvents<'a>) -> Answer<'a, Vec<Receipt>>;
 
-    fn lock_key<'a>(&'a mut self, at: Where<'a>, key: &'a str) -> Answer<'a, ()>;
+    fn lock_keys<'a>(&'a mut self, at: Where<'a>, keys: &'a BTreeSet<&'a str>) -> Answer<'a, ()>;
 }
 
 struct Connection<'t, DB: Backend>(&'t mut DB::Connection);
@@ -94,10 +94,10 @@ impl<DB: Backend> Target for Connection<'_, DB> {
         })
     }
 
-    fn lock_key<'a>(&'a mut self, at: Where<'a>, key: &'a str) -> Answer<'a, ()> {
+    fn lock_keys<'a>(&'a mut self, at: Where<'a>, keys: &'a BTreeSet<&'a str>) -> Answer<'a, ()> {
         Box::pin(async move {
             let sql = &*DB::statements(at.place);
-            DB::lock_key(At { conn: &mut *self.0, sql, now: at.now }, at.place.schema.as_deref(), key).await
+            DB::lock_keys(At { conn: &mut *self.0, sql, now: at.now }, at.place.schema.as_deref(), keys).await
         })
     }
 }

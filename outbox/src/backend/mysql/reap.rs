@@ -1,4 +1,4 @@
-//! What workers leave behind: events, rows of their own, keys that were locked.
+//! What workers leave behind: events, and rows of their own.
 
 use std::collections::HashMap;
 
@@ -90,14 +90,4 @@ pub(super) async fn forget_workers(at: At<'_, MySql>) -> Result<u64> {
         forgotten += query.execute(&mut *at.conn).await?.rows_affected();
     }
     Ok(forgotten)
-}
-
-/// Forgets keys that nobody has locked for long.
-pub(super) async fn forget_keys(at: &mut At<'_, MySql>) -> Result<()> {
-    let old = at.sql.old_keys.query().bind(at.now).fetch_all(&mut *at.conn).await?;
-    for row in old {
-        let query = at.sql.forget_key.query().bind(row.text(0)?).bind(at.now);
-        query.execute(&mut *at.conn).await?;
-    }
-    Ok(())
 }
