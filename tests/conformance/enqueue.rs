@@ -1,11 +1,15 @@
 //! Rows E1–E13 of the contract.
 
+use std::future::Future;
+use std::task::Poll;
 use std::time::Duration;
 
-use outbox::{Context, EnqueueError, EventId, PayloadError, Processed, Receipt, Status};
+use outbox::{Context, EnqueueError, EventId, Outbox, PayloadError, Processed, Receipt, Status};
 use serde_json::{Value, json};
 
-use crate::fixture::{Anything, Fixture, Harness, Job, Other, Script, eventually, ms, start_time};
+use crate::fixture::{
+    Anything, Fixture, Harness, Job, Other, Script, another_pool, eventually, ms, start_time,
+};
 
 pub async fn e01_commit_stores_a_pending_event<DB: Harness>() {
     let fixture = Fixture::<DB>::new(Script::succeed()).await;
@@ -280,4 +284,28 @@ pub async fn e_a_plain_insert_is_an_enqueue<DB: Harness>() {
     // Its time is the database's own, which is before the clock of the test.
     assert_eq!(fixture.batch(10).await.completed, 1);
     assert_eq!(fixture.script.numbers(), [7]);
+}
+
+/// sqlx leaves a connection unusable whose `begin` was given up: in a `select!`, by a timeout, by a client that hung up.
+pub async fn e_a_begin_that_is_given_up_harms_no_connection<DB: Harness>() {
+    let fixture = Fixture::<DB>::new(Script::succeed()).await;
+    let outbox = Outbox::new(another_pool(fixture.outbox.pool(), 1));
+    for turns in 0..40 {
+        let mut begin = Box::pin(outbox.begin());
+        for _ in 0..turns {
+            if std::future::poll_fn(|context| Poll::Ready(begin.as_mut().poll(context).is_ready())).await {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        drop(begin);
+        let mut tx = outbox.begin().await.unwrap();
+        outbox::enqueue::<Job>(&mut tx, Job { n: turns }).await.unwrap();
+        outbox.commit(tx).await.unwrap();
+        let mut tx = outbox.begin().await.unwrap();
+        outbox::enqueue::<Job>(&mut tx, Job { n: -1 }).await.unwrap();
+        tx.rollback().await.unwrap();
+    }
+    assert_eq!(fixture.count("SELECT count(*) FROM outbox_event").await, 40);
+    assert_eq!(fixture.batch(100).await.completed, 40);
 }

@@ -13,7 +13,7 @@ use outbox::{
 use outbox_tests::harness::Fresh;
 pub use outbox_tests::harness::{Harness, eventually, say_skipped};
 use serde::{Deserialize, Serialize};
-use sqlx::{MySql, Postgres, Sqlite};
+use sqlx::{MySql, Pool, Postgres, Sqlite};
 
 /// The payload of most cases.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -181,6 +181,12 @@ impl Script {
     pub fn numbers(&self) -> Vec<i64> {
         self.runs().iter().map(|run| run.n).collect()
     }
+}
+
+/// Other connections to the same database.
+pub fn another_pool<DB: Harness>(pool: &Pool<DB>, connections: u32) -> Pool<DB> {
+    let options = pool.options().clone().max_connections(connections);
+    options.connect_lazy_with(pool.connect_options().as_ref().clone())
 }
 
 pub struct Fixture<DB: Harness> {

@@ -1,15 +1,18 @@
 //! Rows L1–L11 of the contract.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use outbox::{BatchOptions, Counts, EventId, Processed, RunError, Status};
+use outbox::{BatchOptions, Counts, EventId, Outbox, Processed, RunError, Status};
+use sqlx::Pool;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
 
-use crate::fixture::{Fixture, Harness, Job, Other, Script, eventually, say_skipped, start_time};
+use crate::fixture::{
+    Fixture, Harness, Job, Other, Script, another_pool, eventually, say_skipped, start_time,
+};
 
 /// An event whose handler waits, in a one-shot call of its own.
 struct Held<DB: Harness> {
@@ -231,6 +234,51 @@ pub async fn l06_a_live_workers_event_is_never_reaped<DB: Harness>() {
         assert_eq!(held.fixture.reap().await, 0);
     }
     assert_eq!(held.finish().await.2, Processed::Completed);
+}
+
+/// Each handler waits for a connection of the application's pool, or has one and waits.
+pub async fn l06_handlers_that_use_up_the_pool_take_nothing_from_the_loop<DB: Harness>() {
+    const HANDLERS: i64 = 12;
+    let pool: Arc<OnceLock<Pool<DB>>> = Arc::default();
+    let (entered, done) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let script = {
+        let (pool, entered, done) = (Arc::clone(&pool), Arc::clone(&entered), Arc::clone(&done));
+        Script::new(move |n, _| {
+            let (pool, entered, done) = (Arc::clone(&pool), Arc::clone(&entered), Arc::clone(&done));
+            async move {
+                if n < HANDLERS {
+                    let connection = pool.get().unwrap().acquire().await?;
+                    entered.add_permits(1);
+                    drop(done.acquire().await?);
+                    drop(connection);
+                }
+                Ok(())
+            }
+        })
+    };
+    let fixture = Fixture::<DB>::new(script).await;
+    pool.set(fixture.outbox.pool().clone()).unwrap();
+    let observer = another_pool(fixture.outbox.pool(), 2);
+    fixture.jobs(0..HANDLERS).await;
+    let worker = fixture.outbox.worker().lease(Duration::from_secs(12)).spawn().await.unwrap();
+    drop(entered.acquire_many(fixture.outbox.pool().options().get_max_connections()).await.unwrap());
+    assert!(fixture.outbox.pool().try_acquire().is_none(), "they have them all");
+    // The worker still renews, claims and writes outcomes.
+    fixture.clock.advance(Duration::from_secs(5));
+    let renewed = format!("SELECT count(*) FROM outbox_worker WHERE heartbeat_at = {}", fixture.sql_time(0));
+    eventually("it renews", async || DB::count(&observer, &renewed).await == 1).await;
+    let others = Outbox::new(observer.clone());
+    let mut tx = others.begin().await.unwrap();
+    for n in 100..110 {
+        fixture.outbox.enqueue::<Job>(&mut tx, Job { n }).await.unwrap();
+    }
+    others.commit(tx).await.unwrap();
+    let completed = "SELECT count(*) FROM outbox_event WHERE status = 'completed'";
+    eventually("others run", async || DB::count(&observer, completed).await == 10).await;
+    done.add_permits(1);
+    eventually("all run", async || DB::count(&observer, completed).await == 10 + HANDLERS).await;
+    let counts = worker.stop().await.unwrap();
+    assert_eq!((counts.completed, counts.lease_lost), (10 + HANDLERS.unsigned_abs(), 0));
 }
 
 pub async fn l07_a_row_without_owner_or_time_is_freed<DB: Harness>() {

@@ -10,7 +10,7 @@ macro_rules! suite {
                 e07_sequence_numbers_are_distinct_and_increase, e08_a_transaction_that_commits_last_is_not_skipped,
                 e09_attempts_are_given_by_call_constant_or_default, e10_an_event_waits_for_its_time,
                 e11_a_dedup_key_is_stored_once, e12_an_id_of_ones_own_is_stored_once, e_headers_reach_the_handler,
-                e_a_plain_insert_is_an_enqueue,
+                e_a_plain_insert_is_an_enqueue, e_a_begin_that_is_given_up_harms_no_connection,
             }
             crate::suite::cases! { $db, running:
                 r01_success_completes_and_spends_nothing, r02_a_running_event_is_processing_and_knows_its_attempts,
@@ -40,7 +40,8 @@ macro_rules! suite {
                 l04_a_dead_workers_events_come_back_unspent_and_alone,
                 l04_a_second_crash_spends_an_attempt_until_it_is_a_dead_letter,
                 l05_an_event_held_past_the_stuck_threshold_spends_an_attempt,
-                l06_a_live_workers_event_is_never_reaped, l07_a_row_without_owner_or_time_is_freed,
+                l06_a_live_workers_event_is_never_reaped,
+                l06_handlers_that_use_up_the_pool_take_nothing_from_the_loop, l07_a_row_without_owner_or_time_is_freed,
                 l08_the_reaper_takes_everything_page_by_page,
                 l08_reapers_side_by_side_free_each_event_once, l08_the_reaper_does_not_stand_in_the_queue,
                 l08_neither_reaper_nor_settle_waits_for_a_row_that_somebody_locks, l08_a_completed_event_is_never_reaped,
@@ -76,7 +77,9 @@ macro_rules! suite {
             }
             crate::suite::cases! { $db, tables:
                 t_a_schema_may_have_any_name, t_twenty_may_migrate_at_once,
-                t_an_interrupted_migration_is_gone_on_with, t_a_team_may_apply_the_files_itself, t_the_tables_are_upgraded_under_running_workers,
+                t_an_interrupted_migration_is_gone_on_with, t_a_team_may_apply_the_files_itself,
+                t_a_process_that_dies_while_it_migrates_blocks_no_other, t_the_applications_own_migrations_are_left_alone,
+                t_the_tables_are_upgraded_under_running_workers,
                 t_a_migration_keeps_no_producer_waiting_behind_a_long_transaction, t_tenants_share_a_database_and_nothing_else,
             }
             crate::suite::cases! { $db, order:

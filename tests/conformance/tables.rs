@@ -7,7 +7,7 @@ use std::time::Duration;
 use outbox::{BatchOptions, Outbox};
 use outbox_tests::harness::Fresh;
 
-use crate::fixture::{Fixture, Harness, Job, Script, eventually};
+use crate::fixture::{Fixture, Harness, Job, Script, another_pool, eventually};
 
 pub async fn t_a_schema_may_have_any_name<DB: Harness>() {
     let fixture = Fixture::<DB>::new(Script::succeed()).await;
@@ -60,6 +60,43 @@ pub async fn t_an_interrupted_migration_is_gone_on_with<DB: Harness>() {
     drop(migrating.await);
     outbox.migrate().await.unwrap();
     assert!(outbox.stats().await.unwrap().is_idle());
+    drop(keep);
+}
+
+/// Whatever such a process holds at that moment, its connection is gone with it.
+pub async fn t_a_process_that_dies_while_it_migrates_blocks_no_other<DB: Harness>() {
+    let Fresh { outbox, keep, .. } = DB::fresh().await;
+    for ms in [0, 1, 2, 4, 8, 16, 32] {
+        let theirs = outbox.clone();
+        let process = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let theirs = Outbox::new(another_pool(theirs.pool(), 1));
+                drop(tokio::time::timeout(Duration::from_millis(ms), theirs.migrate()).await);
+            });
+        });
+        tokio::task::spawn_blocking(|| process.join().unwrap()).await.unwrap();
+    }
+    outbox.migrate().await.unwrap();
+    assert_eq!(DB::count(outbox.pool(), "SELECT count(*) FROM outbox_migration").await, 1);
+    assert!(outbox.stats().await.unwrap().is_idle());
+    drop(keep);
+}
+
+/// Which sqlx keeps in a table of its own, with numbers that may be the same.
+pub async fn t_the_applications_own_migrations_are_left_alone<DB: Harness>() {
+    let Fresh { outbox, keep, .. } = DB::fresh().await;
+    let own = "CREATE TABLE _sqlx_migrations (version BIGINT PRIMARY KEY, description VARCHAR(99) NOT NULL)";
+    DB::sql(outbox.pool(), own.to_owned()).await;
+    let applied =
+        "INSERT INTO _sqlx_migrations (version, description) VALUES (1, 'orders'), (7, 'customers')";
+    DB::sql(outbox.pool(), applied.to_owned()).await;
+    outbox.migrate().await.unwrap();
+    outbox.migrate().await.unwrap();
+    assert!(outbox.stats().await.unwrap().is_idle());
+    let left = "SELECT count(*) FROM _sqlx_migrations WHERE description IN ('orders', 'customers')";
+    assert_eq!(DB::count(outbox.pool(), left).await, 2);
+    assert_eq!(DB::count(outbox.pool(), "SELECT count(*) FROM _sqlx_migrations").await, 2);
     drop(keep);
 }
 

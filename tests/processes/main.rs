@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use outbox::{Event, Outbox};
+use outbox::{Event, Outbox, Status};
 use outbox_tests::events::{Left, Order, Right};
 use outbox_tests::harness::{Fresh, Harness, eventually, say_left_out, say_skipped};
 use tempfile::TempDir;
@@ -230,6 +230,7 @@ async fn a_worker_that_slept_past_its_lease_comes_back_and_harms_nothing<DB: Har
     );
 }
 
+/// Several processes write to one database, on SQLite to one file: nobody is told that it is busy.
 async fn producers_beside_workers_meet_no_error<DB: Harness>() {
     let site = Site::<DB>::new().await;
     DB::sql(site.outbox().pool(), "CREATE TABLE orders (n INTEGER PRIMARY KEY)".to_owned()).await;
@@ -253,6 +254,45 @@ async fn producers_beside_workers_meet_no_error<DB: Harness>() {
     }
     site.wait_for("status = 'completed'", 800).await;
     workers.into_iter().for_each(Worker::terminate);
+    assert!(!site.stderr().contains("WARN outbox"), "{}", site.stderr());
+}
+
+/// Producers in bulk and in order, two workers, and somebody who deletes whatever is over, as often as he can: what locks
+/// several rows does it in one order, and in few at a time, so nobody ends in a deadlock that somebody else would see.
+async fn producers_workers_and_pruning_side_by_side_meet_no_error<DB: Harness>() {
+    let site = Site::<DB>::new().await;
+    let workers = [site.worker("test.order", 60_000), site.worker("test.order", 60_000)];
+    let producing: Vec<_> = (0..4)
+        .map(|producer| {
+            let outbox = site.outbox().clone();
+            tokio::spawn(async move {
+                for first in (producer * 500..(producer + 1) * 500).step_by(25) {
+                    let mut tx = outbox.begin().await?;
+                    let orders = (first..first + 25).map(|n| Order { n, ..Order::default() });
+                    outbox
+                        .enqueue_all::<Order>(&mut tx, orders)
+                        .ordering_key_of(|order| (order.n % 7).to_string())
+                        .dedup_key_of(|order| order.n.to_string())
+                        .await?;
+                    outbox.commit(tx).await?;
+                }
+                Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
+            })
+        })
+        .collect();
+    let limit = Instant::now() + Duration::from_secs(90);
+    let mut pruned = 0;
+    while pruned < 2_000 {
+        assert!(Instant::now() < limit, "{pruned} pruned\n{}", site.stderr());
+        pruned += site.outbox().prune(Status::Completed, Duration::ZERO).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    for producer in producing {
+        producer.await.unwrap().unwrap();
+    }
+    workers.into_iter().for_each(Worker::terminate);
+    let runs = site.runs();
+    assert_eq!((runs.len(), runs.values().sum::<usize>()), (2_000, 2_000));
     assert!(!site.stderr().contains("WARN outbox"), "{}", site.stderr());
 }
 
@@ -365,6 +405,7 @@ macro_rules! everything_on {
             programs_with_different_handlers_leave_each_others_events_alone,
             a_worker_that_slept_past_its_lease_comes_back_and_harms_nothing,
             producers_beside_workers_meet_no_error,
+            producers_workers_and_pruning_side_by_side_meet_no_error,
             a_transaction_is_booked_once_wherever_its_process_dies,
             a_worker_that_hardly_polls_hears_of_other_processes,
             a_plain_insert_by_the_databases_own_client_is_an_enqueue,
