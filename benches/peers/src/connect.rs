@@ -27,7 +27,8 @@ macro_rules! pools {
                 let connect = url.parse::<SqliteConnectOptions>()?.create_if_missing(true);
                 let connect = connect.journal_mode(SqliteJournalMode::Wal).synchronous(synchronous);
                 let connect = connect.busy_timeout(std::time::Duration::from_secs(30));
-                let options = SqlitePoolOptions::new().max_connections(connections).min_connections(connections);
+                let options =
+                    SqlitePoolOptions::new().max_connections(connections).min_connections(connections);
                 let pool = options.test_before_acquire(false).connect_with(connect).await?;
                 futures::future::try_join_all((0..connections).map(|_| pool.acquire())).await?;
                 Ok(pool)
@@ -43,7 +44,8 @@ pools!(sqlx09);
 fn synchronous_of(url: &str) -> (String, bool) {
     let (path, query) = url.split_once('?').unwrap_or((url, ""));
     let full = query.split('&').any(|part| part.eq_ignore_ascii_case("synchronous=full"));
-    let rest: Vec<_> = query.split('&').filter(|part| !part.is_empty() && !part.starts_with("synchronous=")).collect();
+    let rest: Vec<_> =
+        query.split('&').filter(|part| !part.is_empty() && !part.starts_with("synchronous=")).collect();
     let url = if rest.is_empty() { path.into() } else { format!("{path}?{}", rest.join("&")) };
     (url, full)
 }

@@ -19,12 +19,12 @@ mod peers {
 
 use std::time::Duration;
 
-use protocol::{Error, Result};
+use protocol::Result;
 use serde::Serialize;
 
 /// What there is to know about a peer.
 #[derive(Serialize)]
-pub struct Info {
+struct Info {
     name: &'static str,
     version: &'static str,
     database: &'static str,
@@ -35,7 +35,7 @@ pub struct Info {
 }
 
 /// A peer: how its events are stored and handled.
-pub trait Peer {
+trait Peer {
     /// What there is to know about it.
     const INFO: Info;
     /// Counts the events that are not finished.
@@ -65,7 +65,9 @@ async fn run<P: Peer>(command: &[&str]) -> Result {
             protocol::query(P::UNFINISHED);
             Ok(())
         }
-        ["drain", _, variant] if !P::INFO.variants.contains(&variant) => Err(format!("no variant {variant}").into()),
+        ["drain", _, variant] if !P::INFO.variants.contains(&variant) => {
+            Err(format!("no variant {variant}").into())
+        }
         ["drain", url, variant] => {
             P::drain(url, variant).await?;
             Err("the worker has ended".into())
@@ -120,7 +122,6 @@ async fn main() -> std::process::ExitCode {
     match dispatch(&args).await {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(error) => {
-            let error: Error = error;
             eprintln!("{error}");
             std::process::ExitCode::FAILURE
         }

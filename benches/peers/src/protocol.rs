@@ -29,12 +29,15 @@ impl Invoice {
 
     /// That many payloads, in chunks.
     pub fn chunks(events: u64, size: u64) -> impl Iterator<Item = Vec<Self>> {
-        (0..events).step_by(size as usize).map(move |start| (start..events.min(start + size)).map(Self::new).collect())
+        (0..events)
+            .step_by(size as usize)
+            .map(move |start| (start..events.min(start + size)).map(Self::new).collect())
     }
 }
 
 /// The same payload in SQL of PostgreSQL, as text, of the number `i`.
-pub const INVOICE_SQL: &str = r#"format('{"invoice":%s,"customer":"cus_%s","cents":1999,"currency":"EUR"}', i, lpad(i::text, 8, '0'))"#;
+pub const INVOICE_SQL: &str =
+    r#"format('{"invoice":%s,"customer":"cus_%s","cents":1999,"currency":"EUR"}', i, lpad(i::text, 8, '0'))"#;
 
 static HANDLED: AtomicU64 = AtomicU64::new(0);
 

@@ -1,6 +1,6 @@
 //! apalis on SQLite: the status of tasks is updated, their rows stay.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use apalis::prelude::*;
 use apalis_sqlite::{Config, SqliteStorage};
@@ -10,7 +10,8 @@ use crate::protocol::{self, Invoice, Result};
 use crate::{Info, Peer};
 
 fn storage(pool: &sqlx09::SqlitePool, batch: usize) -> SqliteStorage<Invoice> {
-    SqliteStorage::new(pool).with_config(Config::default().queue("invoice").batch_size(batch).lock_tasks(false))
+    SqliteStorage::new(pool)
+        .with_config(Config::default().queue("invoice").batch_size(batch).lock_tasks(false))
 }
 
 async fn store(pool: &sqlx09::SqlitePool, events: u64) -> Result {

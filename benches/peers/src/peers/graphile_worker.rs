@@ -32,7 +32,8 @@ async fn store(utils: &WorkerUtils, events: u64) -> Result {
 
 /// The tasks must be known before jobs of them are added; a worker registers them.
 async fn utils(pool: &sqlx09::PgPool) -> Result<WorkerUtils> {
-    let worker = WorkerOptions::default().pg_pool(pool.clone()).schema(SCHEMA).define_job::<Invoice>().init().await?;
+    let worker =
+        WorkerOptions::default().pg_pool(pool.clone()).schema(SCHEMA).define_job::<Invoice>().init().await?;
     Ok(worker.create_utils())
 }
 
@@ -58,7 +59,7 @@ impl Peer for This {
     async fn fill(url: &str, events: u64) -> Result {
         let pool = postgres(url, 2).await?;
         store(&utils(&pool).await?, events).await?;
-        sqlx09::query("ANALYZE").execute(&pool).await?;
+        sqlx09::query("VACUUM ANALYZE").execute(&pool).await?;
         Ok(())
     }
 

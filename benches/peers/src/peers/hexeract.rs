@@ -53,7 +53,7 @@ impl Peer for This {
              SELECT gen_random_uuid(), 'invoice', {INVOICE_SQL}::jsonb FROM generate_series(1, {events}) AS i"
         );
         sqlx08::query(&sql).execute(&pool).await?;
-        sqlx08::query("ANALYZE").execute(&pool).await?;
+        sqlx08::query("VACUUM ANALYZE").execute(&pool).await?;
         Ok(())
     }
 

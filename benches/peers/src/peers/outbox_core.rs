@@ -46,7 +46,7 @@ impl Peer for This {
              SELECT 'invoice', {INVOICE_SQL}::jsonb FROM generate_series(1, {events}) AS i"
         );
         sqlx08::query(&sql).execute(&pool).await?;
-        sqlx08::query("ANALYZE").execute(&pool).await?;
+        sqlx08::query("VACUUM ANALYZE").execute(&pool).await?;
         Ok(())
     }
 
@@ -83,7 +83,8 @@ impl Peer for This {
 
     async fn enqueue(url: &str, writers: u32, time: Duration) -> Result {
         let pool = postgres(url, writers).await?;
-        let service = Arc::new(OutboxService::new(Arc::new(PostgresWriter), Arc::new(OutboxConfig::default())));
+        let service =
+            Arc::new(OutboxService::new(Arc::new(PostgresWriter), Arc::new(OutboxConfig::default())));
         protocol::write_for(writers, time, move |invoice: Invoice| {
             let (pool, service) = (pool.clone(), service.clone());
             async move {

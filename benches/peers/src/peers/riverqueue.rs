@@ -47,7 +47,7 @@ impl Peer for This {
     async fn fill(url: &str, events: u64) -> Result {
         let pool = postgres(url, 2).await?;
         store(&Client::builder(pool.clone()).build()?, events).await?;
-        sqlx09::query("ANALYZE").execute(&pool).await?;
+        sqlx09::query("VACUUM ANALYZE").execute(&pool).await?;
         Ok(())
     }
 

@@ -36,7 +36,7 @@ impl Peer for This {
              FROM generate_series(1, {events}) AS i"
         );
         sqlx08::query(&sql).execute(&pool).await?;
-        sqlx08::query("ANALYZE").execute(&pool).await?;
+        sqlx08::query("VACUUM ANALYZE").execute(&pool).await?;
         Ok(())
     }
 

@@ -51,7 +51,7 @@ impl Peer for This {
         let pool = postgres(url, 2).await?;
         let invoices: Vec<_> = (0..events).map(Invoice::new).collect();
         queue(&pool).await?.enqueue_multi(&pool, &NoOp, &invoices).await?;
-        sqlx08::query("ANALYZE").execute(&pool).await?;
+        sqlx08::query("VACUUM ANALYZE").execute(&pool).await?;
         Ok(())
     }
 
