@@ -11,12 +11,12 @@ use crate::{Info, Peer};
 
 const QUEUE: &str = "invoice";
 
-fn storage(pool: &sqlx09::PgPool, batch: usize) -> PostgresStorage<Invoice> {
-    PostgresStorage::new(pool).with_config(Config::default().queue(QUEUE).batch_size(batch).lock_tasks(false))
+fn storage(pool: &sqlx09::PgPool) -> PostgresStorage<Invoice> {
+    PostgresStorage::new(pool).with_config(Config::default().queue(QUEUE).batch_size(5_000).lock_tasks(false))
 }
 
 async fn store(pool: &sqlx09::PgPool, events: u64) -> Result {
-    let mut storage = storage(pool, 5_000);
+    let mut storage = storage(pool);
     for chunk in Invoice::chunks(events, 5_000) {
         storage.push_bulk(chunk).await?;
     }
@@ -36,7 +36,7 @@ impl Peer for This {
         version: "1.0.0",
         database: "postgres",
         keeps_rows: true,
-        variants: &["default", "batch1000", "parallel"],
+        variants: &["default", "parallel"],
         commands: &["drain", "enqueue", "bulk"],
     };
     const UNFINISHED: &str = "SELECT count(*) FROM apalis.jobs WHERE status <> 'Done'";
@@ -55,8 +55,7 @@ impl Peer for This {
 
     async fn drain(url: &str, variant: &str) -> Result {
         let pool = postgres(url, 10).await?;
-        let batch = if variant == "batch1000" { 1_000 } else { 5_000 };
-        let worker = WorkerBuilder::new("drain").backend(storage(&pool, batch).with_pubsub());
+        let worker = WorkerBuilder::new("drain").backend(storage(&pool).with_pubsub());
         if variant == "parallel" {
             let worker = worker.parallelize(tokio::spawn).build(work);
             protocol::go_and_count();

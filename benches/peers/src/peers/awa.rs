@@ -35,7 +35,7 @@ impl Peer for This {
         version: "0.6.9",
         database: "postgres",
         keeps_rows: true,
-        variants: &["default", "claimers4", "workers1000"],
+        variants: &["default", "claimers4"],
         commands: &["drain", "enqueue", "bulk"],
     };
     // The view awa.jobs, which has all, takes seconds. Jobs wait between two cursors; claimed and finished ones are
@@ -66,7 +66,6 @@ impl Peer for This {
     async fn drain(url: &str, variant: &str) -> Result {
         let (max_workers, claimers, claim_batch_size) = match variant {
             "claimers4" => (400, 4, 512),
-            "workers1000" => (1_000, 1, 1_000),
             _ => (400, 1, 512),
         };
         let queue = QueueConfig {

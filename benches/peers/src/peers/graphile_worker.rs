@@ -66,12 +66,12 @@ impl Peer for This {
     async fn drain(url: &str, variant: &str) -> Result {
         let (size, queues) = if variant == "queues4" { (1_250, 4) } else { (2_000, 1) };
         let worker = WorkerOptions::default()
-            .pg_pool(postgres(url, 20).await?)
+            .pg_pool(postgres(url, 10).await?)
             .schema(SCHEMA)
             .concurrency(100)
             .local_queue(LocalQueueConfig::default().with_size(size).with_queue_count(queues))
-            .complete_job_batch_delay(Duration::from_millis(2))
-            .fail_job_batch_delay(Duration::from_millis(2))
+            .complete_job_batch_delay(Duration::from_millis(5))
+            .fail_job_batch_delay(Duration::from_millis(5))
             .define_job::<Invoice>()
             .init()
             .await?;

@@ -34,7 +34,7 @@ impl Peer for This {
         version: "0.5.0",
         database: "postgres",
         keeps_rows: true,
-        variants: &["default", "workers500", "workers10000"],
+        variants: &["default", "workers10000"],
         commands: &["drain", "enqueue", "bulk"],
     };
     const UNFINISHED: &str = "SELECT count(*) FROM river_job WHERE finalized_at IS NULL";
@@ -53,7 +53,6 @@ impl Peer for This {
 
     async fn drain(url: &str, variant: &str) -> Result {
         let max = match variant {
-            "workers500" => 500,
             "workers10000" => 10_000,
             _ => 2_000,
         };

@@ -35,7 +35,7 @@ impl Peer for This {
         version: "0.2.0",
         database: "postgres",
         keeps_rows: true,
-        variants: &["default", "workers16"],
+        variants: &["default", "workers4"],
         commands: &["drain", "enqueue", "bulk"],
     };
     const UNFINISHED: &str = "SELECT count(*) FROM underway.task WHERE state <> 'succeeded'";
@@ -56,7 +56,7 @@ impl Peer for This {
     }
 
     async fn drain(url: &str, variant: &str) -> Result {
-        let workers = if variant == "workers16" { 16 } else { 4 };
+        let workers = if variant == "workers4" { 4 } else { 16 };
         // Two listeners and a connection for each.
         let pool = postgres(url, workers * 4).await?;
         let queue = Arc::new(queue(&pool).await?);
