@@ -37,7 +37,7 @@ impl Peer for This {
         version: "0.6.0",
         database: "postgres",
         keeps_rows: true,
-        variants: &["default", "workers1", "workers8"],
+        variants: &["default", "workers1", "workers16"],
         commands: &["drain", "enqueue"],
     };
     const UNFINISHED: &str = "SELECT count(*) FROM outbox WHERE delivered_at IS NULL";
@@ -60,8 +60,8 @@ impl Peer for This {
     async fn drain(url: &str, variant: &str) -> Result {
         let workers = match variant {
             "workers1" => 1,
-            "workers8" => 8,
-            _ => 16,
+            "workers16" => 16,
+            _ => 8,
         };
         let pool = postgres(url, workers).await?;
         let mut prepared = Vec::new();
