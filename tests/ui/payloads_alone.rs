@@ -19,7 +19,7 @@ fn payloads_alone_bring_no_database_and_no_runtime() {
     for present in ["outbox", "schemars", "serde_json"] {
         assert!(dependencies.iter().any(|name| name == present), "{present} is not in {dependencies:?}");
     }
-    // Of tokio there is the watch channel of a handler's context.
+    // Of tokio there is what a handler's context waits with.
     for absent in ["sqlx", "libsqlite3", "mio", "tokio_", "tracing", "ring", "rustls", "openssl"] {
         let found = dependencies.iter().find(|name| name.starts_with(absent));
         assert_eq!(found, None, "in {dependencies:?}");

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
-use tokio::sync::watch;
-
+use super::stop::Cancellation;
 use crate::event::EventId;
 
 /// The headers of an event: names and values that the producer gave, such as a trace context.
@@ -111,12 +110,12 @@ impl Context {
     /// time at shutdown ended. The runner drops the handler's future right after; work that the handler moved
     /// to other tasks or threads should watch this and stop.
     pub async fn cancelled(&self) {
-        self.inner.cancellation.cancelled().await;
+        self.inner.cancellation.stopped().await;
     }
 
     /// Whether [`cancelled`](Self::cancelled) has resolved.
     pub fn is_cancelled(&self) -> bool {
-        self.inner.cancellation.is_cancelled()
+        self.inner.cancellation.get().is_some()
     }
 }
 
@@ -131,37 +130,4 @@ fn parse_headers(raw: Option<&str>) -> Headers {
             other => (name, other.to_string()),
         })
         .collect()
-}
-
-/// Why a run is to end before its handler does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
-    /// It is not.
-    No,
-    /// Its time is over.
-    TimedOut,
-    /// Its lease was lost: another worker may be running the event.
-    LeaseLost,
-    /// The worker's grace time at shutdown is over.
-    Shutdown,
-}
-
-/// The handler's side of a stop.
-#[derive(Clone, Debug)]
-pub(crate) struct Cancellation(pub(crate) watch::Receiver<Stop>);
-
-impl Cancellation {
-    pub(crate) async fn cancelled(&self) -> Stop {
-        let mut receiver = self.0.clone();
-        let stopped = receiver.wait_for(|stop| *stop != Stop::No).await.map(|stop| *stop);
-        match stopped {
-            Ok(stop) => stop,
-            // A sender that is gone without having cancelled never will: the run is over.
-            Err(_) => std::future::pending().await,
-        }
-    }
-
-    fn is_cancelled(&self) -> bool {
-        *self.0.borrow() != Stop::No
-    }
 }

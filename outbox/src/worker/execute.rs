@@ -1,4 +1,4 @@
-//! One task for each event: decode, run, catch a panic, keep the time limit.
+//! Runs events: decode, run, catch a panic, keep the time limit.
 
 use std::any::Any;
 use std::future::{Future, poll_fn};
@@ -8,7 +8,6 @@ use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use tokio::sync::watch;
 use tracing::Instrument;
 
 use super::hands::Start;
@@ -19,13 +18,25 @@ use crate::backend::data::{Claimed, from_ms};
 use crate::handler::{
     Cancellation, Context, ContextInner, Delivery, Failure, Stop, directive_of, error_text,
 };
-use crate::registry::HandlerFuture;
+use crate::registry::{HandlerDef, HandlerFuture};
 use crate::transition::{Lease, Outcome};
 
+/// A task that runs events for as long as there is a slot for one more. A task for each event would cost more than many a
+/// handler does.
+pub(super) async fn serve<DB: Backend>(session: Arc<Session<DB>>, first: Start) {
+    let mut next = Some(first);
+    while let Some(start) = next {
+        execute(&session, start).await;
+        // Handlers that are ready at once would otherwise keep the thread to themselves.
+        tokio::task::coop::consume_budget().await;
+        next = session.next();
+    }
+}
+
 /// Runs one event to its outcome, and hands that on.
-pub(super) async fn execute<DB: Backend>(session: Arc<Session<DB>>, start: Start) {
-    let Start { lane, def, timeout, takes_tx, claimed, stop } = start;
-    let report = Report::new(&session, lane, &claimed);
+async fn execute<DB: Backend>(session: &Arc<Session<DB>>, start: Start) {
+    let Start { lane, def, timeout, takes_tx, claimed, cancellation } = start;
+    let report = Report::new(session, lane, &claimed);
     if session.rests(lane) {
         report.done(Outcome::Released);
         return;
@@ -37,25 +48,45 @@ pub(super) async fn execute<DB: Backend>(session: Arc<Session<DB>>, start: Start
         attempt = claimed.attempts + 1,
     );
     let lease = lease_of(&claimed);
-    let mut delivery = deliver(claimed, &stop, session.states());
+    let delivery = deliver(claimed, cancellation.clone(), session.states());
     let outcome = async {
         if !takes_tx {
-            return run((def.run)(delivery), timeout, &stop).await;
+            return run((def.run)(delivery), timeout, &cancellation).await;
         }
-        // It begins before the timeout does.
-        let (tx, home) = match transact::lend(&session).await {
-            Ok(lent) => lent,
-            Err(outcome) => return outcome,
-        };
-        delivery.lend(tx);
-        let outcome = run((def.run)(delivery), timeout, &stop).await;
-        transact::conclude(&session, lease, session.policy(lane), outcome, home).await
+        let handler = Handler { lane, def: &def, timeout, cancellation: &cancellation };
+        // Boxed: it is large, and every task would have room for it.
+        Box::pin(run_in_transaction(session, handler, lease, delivery)).await
     };
     let outcome = outcome.instrument(span).await;
     report.done(outcome);
 }
 
-fn deliver(claimed: Claimed, stop: &watch::Sender<Stop>, states: crate::States) -> Delivery {
+/// How a handler is run.
+struct Handler<'a> {
+    lane: usize,
+    def: &'a HandlerDef,
+    timeout: Duration,
+    cancellation: &'a Cancellation,
+}
+
+/// Runs a handler in a transaction, which begins before its time does, and in which its event completes.
+async fn run_in_transaction<DB: Backend>(
+    session: &Arc<Session<DB>>,
+    handler: Handler<'_>,
+    lease: Lease,
+    mut delivery: Delivery,
+) -> Outcome {
+    let Handler { lane, def, timeout, cancellation } = handler;
+    let (tx, home) = match transact::lend(session).await {
+        Ok(lent) => lent,
+        Err(outcome) => return outcome,
+    };
+    delivery.lend(tx);
+    let outcome = run((def.run)(delivery), timeout, cancellation).await;
+    transact::conclude(session, lease, session.policy(lane), outcome, home).await
+}
+
+fn deliver(claimed: Claimed, cancellation: Cancellation, states: crate::States) -> Delivery {
     let context = Context::new(ContextInner {
         event_id: claimed.id,
         event_type: claimed.event_type.into_boxed_str(),
@@ -66,7 +97,7 @@ fn deliver(claimed: Claimed, stop: &watch::Sender<Stop>, states: crate::States) 
         created_at: from_ms(claimed.created_at),
         raw_headers: claimed.headers,
         headers: OnceLock::new(),
-        cancellation: Cancellation(stop.subscribe()),
+        cancellation,
     });
     Delivery::new(claimed.payload, context, states)
 }
@@ -78,15 +109,14 @@ enum Ended {
     Stopped(Stop),
 }
 
-async fn run(future: HandlerFuture, timeout: Duration, stop: &watch::Sender<Stop>) -> Outcome {
+async fn run(future: HandlerFuture, timeout: Duration, cancellation: &Cancellation) -> Outcome {
     let mut future = Some(future);
-    let cancellation = Cancellation(stop.subscribe());
     // The handler comes first: one that is ready at its first poll costs no timer.
     let ended = tokio::select! {
         biased;
         ended = guarded(&mut future) => ended,
         () = tokio::time::sleep(timeout) => Ended::Stopped(Stop::TimedOut),
-        stop = cancellation.cancelled() => Ended::Stopped(stop),
+        stop = cancellation.stopped() => Ended::Stopped(stop),
     };
     match ended {
         Ended::Returned(Ok(())) => Outcome::Completed,
@@ -98,12 +128,12 @@ async fn run(future: HandlerFuture, timeout: Duration, stop: &watch::Sender<Stop
             Outcome::Failed { error: format!("panicked: {}", panic_message(&*panic)), directive: None }
         }
         Ended::Stopped(why) => {
-            stop.send_replace(why);
+            cancellation.stop(why);
             end(&mut future).await;
             match why {
                 Stop::TimedOut => Outcome::TimedOut { after: timeout },
                 Stop::Shutdown => Outcome::Released,
-                Stop::LeaseLost | Stop::No => Outcome::Lost,
+                Stop::LeaseLost => Outcome::Lost,
             }
         }
     }
@@ -191,8 +221,10 @@ impl<'s, DB: Backend> Report<'s, DB> {
 impl<DB: Backend> Drop for Report<'_, DB> {
     fn drop(&mut self) {
         if !self.done {
-            // The runtime is going down, or the runner itself has a fault: the event was not handled.
+            // The runtime is going down, or the runner itself has a fault: the event was not handled, and nobody runs
+            // what comes after it.
             self.hand_on(Outcome::Released);
+            self.session.pump();
         }
     }
 }

@@ -1,17 +1,16 @@
 //! What a worker has in hand: queued, running, finished but not yet written. Plain bookkeeping, no I/O.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-
-use tokio::sync::watch;
 
 use super::Options;
 use super::lane::{Lane, MAX_QUEUED, Name};
 use super::sweep::Sweep;
 use crate::backend::data::{Claimed, Kind, Position};
 use crate::event::EventId;
-use crate::handler::Stop;
+use crate::handler::{Cancellation, Stop};
 use crate::registry::{HandlerDef, Registry};
 
 /// How many events one claim takes at most. More gains nothing, see PERF in ARCHITECTURE.md.
@@ -34,7 +33,30 @@ struct Held {
     suspect: bool,
     ordering_key: Option<String>,
     running: bool,
-    stop: watch::Sender<Stop>,
+    cancellation: Cancellation,
+}
+
+/// Hashes sequence numbers, by which every event is looked up several times. The database counts them, so nobody chooses
+/// them to collide, and one multiplication scatters them enough (Knuth, The Art of Computer Programming, 6.4).
+#[derive(Clone, Copy, Debug, Default)]
+struct SeqHasher(u64);
+
+type BySeq = BuildHasherDefault<SeqHasher>;
+
+impl Hasher for SeqHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_i64(i64::from(*byte)));
+    }
+
+    fn write_i64(&mut self, seq: i64) {
+        const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+        self.0 = (self.0 ^ seq.cast_unsigned()).wrapping_mul(GOLDEN);
+    }
+
+    fn finish(&self) -> u64 {
+        // The map takes its place from the low bits, and the high ones are the scattered ones.
+        self.0.rotate_left(32)
+    }
 }
 
 /// Everything in hand.
@@ -43,7 +65,7 @@ pub(super) struct Hands {
     lanes: Vec<Lane>,
     /// The lane, and which of its names.
     by_type: HashMap<&'static str, (usize, usize)>,
-    held: HashMap<i64, Held>,
+    held: HashMap<i64, Held, BySeq>,
     concurrency: usize,
     running: usize,
     /// How many handlers with a transaction may run, and how many do.
@@ -90,7 +112,7 @@ pub(super) struct Start {
     pub(super) timeout: Duration,
     pub(super) takes_tx: bool,
     pub(super) claimed: Claimed,
-    pub(super) stop: watch::Sender<Stop>,
+    pub(super) cancellation: Cancellation,
 }
 
 /// What became of a claimed event on its way in.
@@ -122,7 +144,7 @@ impl Hands {
         Self {
             lanes,
             by_type,
-            held: HashMap::new(),
+            held: HashMap::default(),
             concurrency,
             running: 0,
             tx_connections: options.tx_connections as usize,
@@ -140,7 +162,7 @@ impl Hands {
     /// reason enough for a claim only when somebody says that time has passed (`look_again`).
     pub(super) fn request(&mut self, look_again: bool, now: Instant) -> Option<Request> {
         let unsettled = self.held.len().saturating_sub(self.running + self.queued);
-        if unsettled >= 2 * CLAIM_BATCH {
+        if unsettled >= 3 * CLAIM_BATCH {
             return None;
         }
         let limit = self.total_room().min(CLAIM_BATCH);
@@ -254,9 +276,15 @@ impl Hands {
             return (Accepted::StillRunning, Some(claimed));
         }
         let suspect = claimed.crashes > 0;
-        let stop = watch::Sender::new(Stop::No);
         let ordering_key = claimed.ordering_key.clone();
-        let held = Held { id: claimed.id, fence: claimed.fence, suspect, ordering_key, running: false, stop };
+        let held = Held {
+            id: claimed.id,
+            fence: claimed.fence,
+            suspect,
+            ordering_key,
+            running: false,
+            cancellation: Cancellation::default(),
+        };
         self.held.insert(claimed.seq, held);
         self.suspects += usize::from(suspect);
         self.queued += 1;
@@ -291,7 +319,7 @@ impl Hands {
             timeout: lane.timeout,
             takes_tx: lane.takes_tx,
             claimed,
-            stop: held.stop.clone(),
+            cancellation: held.cancellation.clone(),
         })
     }
 
@@ -377,7 +405,7 @@ impl Hands {
     pub(super) fn lose(&mut self, seqs: &[i64]) -> Vec<Claimed> {
         let lost: HashSet<i64> = seqs.iter().copied().collect();
         for held in lost.iter().filter_map(|seq| self.held.get(seq)).filter(|held| held.running) {
-            held.stop.send_replace(Stop::LeaseLost);
+            held.cancellation.stop(Stop::LeaseLost);
         }
         let mut dropped = Vec::new();
         for lane in &mut self.lanes {
@@ -392,7 +420,7 @@ impl Hands {
     /// Stops every run.
     pub(super) fn stop_all(&mut self, stop: Stop) {
         for held in self.held.values().filter(|held| held.running) {
-            held.stop.send_replace(stop);
+            held.cancellation.stop(stop);
             if stop == Stop::LeaseLost {
                 zombies().insert(held.id);
             }

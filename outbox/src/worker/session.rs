@@ -1,7 +1,7 @@
 //! A session: one worker's life under one id, from its registration to its end. When its lease is lost it is over,
 //! and the worker begins another under a new id.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::hands::{Accepted, Hands, PREFETCH_WAIT};
+use super::hands::{Accepted, Hands, PREFETCH_WAIT, Start};
 use super::tally::Tally;
 use super::{Options, execute};
 use crate::backend::Backend;
@@ -88,8 +88,8 @@ pub(super) struct Session<DB: Backend> {
     pub(super) closed: CancellationToken,
     /// Room was made, or an outcome written.
     pub(super) wake: Notify,
-    /// Outcomes cannot be written at the moment: nothing more is claimed.
-    stalled: AtomicBool,
+    /// How many batches of outcomes cannot be written at the moment; while any cannot, nothing more is claimed.
+    stalled: AtomicUsize,
 }
 
 impl<DB: Backend> Session<DB> {
@@ -108,7 +108,7 @@ impl<DB: Backend> Session<DB> {
             over: CancellationToken::new(),
             closed: CancellationToken::new(),
             wake: Notify::new(),
-            stalled: AtomicBool::new(false),
+            stalled: AtomicUsize::new(0),
             setup: Arc::clone(setup),
         };
         session.register().await?;
@@ -162,8 +162,11 @@ impl<DB: Backend> Session<DB> {
     /// Takes claimed events in and starts what has a slot.
     pub(super) fn take_in(self: &Arc<Self>, claimed: Vec<Claimed>) {
         let now = Instant::now();
-        for event in claimed {
-            let (accepted, back) = self.hands().accept(event, now);
+        let accepted: Vec<_> = {
+            let mut hands = self.hands();
+            claimed.into_iter().map(|event| hands.accept(event, now)).collect()
+        };
+        for (accepted, back) in accepted {
             let outcome = match accepted {
                 Accepted::Queued => continue,
                 // Its earlier run blocks a thread of this process; look again when that may have ended.
@@ -179,13 +182,18 @@ impl<DB: Backend> Session<DB> {
 
     /// Starts what has a slot. Nothing starts any more once the session drains.
     pub(super) fn pump(self: &Arc<Self>) {
-        while !self.draining.is_cancelled() && !self.over.is_cancelled() {
-            let Some(start) = self.hands().next() else { return };
-            tokio::spawn(execute::execute(Arc::clone(self), start));
+        while let Some(start) = self.next() {
+            tokio::spawn(execute::serve(Arc::clone(self), start));
         }
     }
 
-    /// A run has ended.
+    /// The next event that has a slot.
+    pub(super) fn next(&self) -> Option<Start> {
+        let starts = !self.draining.is_cancelled() && !self.over.is_cancelled();
+        if starts { self.hands().next() } else { None }
+    }
+
+    /// A run has ended. Whoever ran it has a slot for the next.
     pub(super) fn ended(self: &Arc<Self>, finished: Finished, took: Duration) {
         let decoded = !matches!(finished.outcome, Outcome::Undecodable { .. });
         let ran = !matches!(finished.outcome, Outcome::Released);
@@ -203,7 +211,6 @@ impl<DB: Backend> Session<DB> {
             );
         }
         self.hand_on(finished);
-        self.pump();
         self.wake.notify_one();
     }
 
@@ -244,13 +251,19 @@ impl<DB: Backend> Session<DB> {
         self.wake.notify_one();
     }
 
-    pub(super) fn set_stalled(&self, stalled: bool) {
-        self.stalled.store(stalled, Ordering::Release);
+    /// A batch of outcomes cannot be written at the moment.
+    pub(super) fn stall(&self) {
+        self.stalled.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// It was written, or given up.
+    pub(super) fn unstall(&self) {
+        self.stalled.fetch_sub(1, Ordering::AcqRel);
         self.wake.notify_one();
     }
 
     pub(super) fn is_stalled(&self) -> bool {
-        self.stalled.load(Ordering::Acquire)
+        self.stalled.load(Ordering::Acquire) > 0
     }
 
     /// Waits until a run ends or an outcome is written; not long, since the news may have come before the wait.

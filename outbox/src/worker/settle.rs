@@ -1,10 +1,11 @@
-//! The settle service: writes outcomes in batches. While one write is under way the next batch gathers.
+//! The settle service: writes outcomes in batches. While a write is under way the next batch gathers.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
 use super::session::{Finished, Session};
 use crate::backend::Backend;
@@ -19,28 +20,58 @@ const SETTLE_BATCH: usize = 1000;
 /// How long rows that somebody else had locked wait for the next batch, when none comes by itself.
 const LOCKED_PAUSE: Duration = Duration::from_millis(20);
 
+/// How many outcomes have to wait before a second batch is written beside one that is under way: while that one waits
+/// for its commit, the database has time for another; small ones would cost more than they gain.
+const WORTH_A_SECOND: usize = 256;
+
 /// Writes outcomes until the session closes.
 pub(super) async fn serve<DB: Backend>(
     session: Arc<Session<DB>>,
     mut finished: mpsc::UnboundedReceiver<Finished>,
 ) {
-    let mut batch = Vec::with_capacity(SETTLE_BATCH);
-    let mut writes = Vec::new();
+    let mut gathered = Vec::with_capacity(SETTLE_BATCH);
+    // Rows that somebody else had locked.
+    let mut locked: Vec<Write> = Vec::new();
+    let mut writing = JoinSet::new();
     loop {
+        let mut is_time_for_locked = false;
+        let room = SETTLE_BATCH - gathered.len();
         tokio::select! {
             biased;
-            number = finished.recv_many(&mut batch, SETTLE_BATCH) => {
+            number = finished.recv_many(&mut gathered, room), if room > 0 => {
                 if number == 0 {
-                    return;
+                    break;
+                }
+                // Others that end at this moment come along.
+                tokio::task::yield_now().await;
+                while gathered.len() < SETTLE_BATCH && let Ok(another) = finished.try_recv() {
+                    gathered.push(another);
                 }
             }
-            () = session.closed.cancelled() => return,
-            () = tokio::time::sleep(LOCKED_PAUSE), if !writes.is_empty() => {}
+            Some(written) = writing.join_next() => {
+                match written {
+                    Ok(mut left) => locked.append(&mut left),
+                    // Their rows stay ours until the reaper sees them held for too long.
+                    Err(error) => tracing::error!(name: "outbox.settle", %error, "outcomes are lost"),
+                }
+                session.wake.notify_one();
+            }
+            () = session.closed.cancelled() => break,
+            () = tokio::time::sleep(LOCKED_PAUSE), if !locked.is_empty() => is_time_for_locked = true,
         }
-        writes.append(&mut decide(&session, &mut batch));
-        write_all(&session, &mut writes).await;
-        session.wake.notify_one();
+        let worth = match writing.len() {
+            0 => !gathered.is_empty() || is_time_for_locked,
+            1 => !DB::WRITES_ALONE && gathered.len() >= WORTH_A_SECOND,
+            _ => false,
+        };
+        if worth {
+            let mut writes = decide(&session, &mut gathered);
+            writes.append(&mut locked);
+            writing.spawn(write_all(Arc::clone(&session), writes));
+        }
     }
+    // What is under way ends by itself; dropped, it would leave connections in the middle of a statement.
+    writing.detach_all();
 }
 
 /// An outcome that waits to be written.
@@ -56,6 +87,7 @@ struct Write {
 
 fn decide<DB: Backend>(session: &Session<DB>, batch: &mut Vec<Finished>) -> Vec<Write> {
     let mut writes = Vec::with_capacity(batch.len());
+    let mut ended = Vec::new();
     for Finished { lane, lease, outcome } in batch.drain(..) {
         let timed_out = matches!(outcome, Outcome::TimedOut { .. });
         let in_doubt = matches!(outcome, Outcome::CommitFailed { .. });
@@ -63,37 +95,68 @@ fn decide<DB: Backend>(session: &Session<DB>, batch: &mut Vec<Finished>) -> Vec<
         let (verdict, settlement) = transition(lease, outcome, policy, fastrand::f64());
         match settlement {
             Some(settlement) => writes.push(Write { settlement, verdict, timed_out, in_doubt, lane }),
-            None => {
-                session.setup.tally.add(verdict, timed_out);
-                session.hands().settled(lease.seq, lease.fence, verdict == Verdict::Completed);
-            }
+            None => ended.push(Ended { seq: lease.seq, fence: lease.fence, verdict, timed_out }),
         }
     }
+    end(session, &ended);
     writes
 }
 
+/// An event of which nothing is to be written any more.
+#[derive(Debug)]
+struct Ended {
+    seq: i64,
+    fence: i64,
+    verdict: Verdict,
+    timed_out: bool,
+}
+
+impl Ended {
+    fn new(write: &Write, verdict: Verdict) -> Self {
+        let Settlement { seq, fence, .. } = write.settlement;
+        Self { seq, fence, verdict, timed_out: write.timed_out }
+    }
+}
+
+/// Counts them, and makes room for others.
+fn end<DB: Backend>(session: &Session<DB>, ended: &[Ended]) {
+    if ended.is_empty() {
+        return;
+    }
+    for Ended { verdict, timed_out, .. } in ended {
+        session.setup.tally.add(*verdict, *timed_out);
+    }
+    let mut hands = session.hands();
+    for Ended { seq, fence, verdict, .. } in ended {
+        hands.settled(*seq, *fence, matches!(verdict, Verdict::Completed | Verdict::DeadLettered));
+    }
+}
+
 /// Writes the batch. A write that failed is never given up before the lease is lost, and what it meant is never
-/// changed. What remains in `writes` is ours, and somebody else had it locked: it goes with the next batch.
-async fn write_all<DB: Backend>(session: &Session<DB>, writes: &mut Vec<Write>) {
+/// changed. What comes back is ours, and somebody else had it locked: it goes with the next batch.
+async fn write_all<DB: Backend>(session: Arc<Session<DB>>, mut writes: Vec<Write>) -> Vec<Write> {
+    let session = &*session;
     let mut pause = RetryPause::default();
     let mut answer_lost = false;
     loop {
         let last_try = session.over.is_cancelled() || session.closed.is_cancelled();
-        match write_once(session, writes, answer_lost).await {
+        match write_once(session, &mut writes, answer_lost).await {
             Ok(()) => break,
             Err(error) if last_try => {
                 tracing::error!(
                     name: "outbox.settle", %error, number = writes.len(),
                     "outcomes were not written before the lease was lost; their events will run again"
                 );
-                for write in writes.drain(..) {
-                    count(session, &write.settlement, Verdict::LeaseLost, write.timed_out);
-                }
+                let lost: Vec<_> =
+                    writes.drain(..).map(|write| Ended::new(&write, Verdict::LeaseLost)).collect();
+                end(session, &lost);
                 break;
             }
             Err(error) => {
-                answer_lost = true;
-                session.set_stalled(true);
+                if !answer_lost {
+                    answer_lost = true;
+                    session.stall();
+                }
                 let wait = pause.next();
                 tracing::warn!(name: "outbox.settle", %error, number = writes.len(), retry_in = ?wait, "writing outcomes failed");
                 tokio::select! {
@@ -105,8 +168,9 @@ async fn write_all<DB: Backend>(session: &Session<DB>, writes: &mut Vec<Write>) 
         }
     }
     if answer_lost {
-        session.set_stalled(false);
+        session.unstall();
     }
+    writes
 }
 
 /// One statement for the whole batch; then those rows that it did not match are read again. What remains in
@@ -119,13 +183,11 @@ async fn write_once<DB: Backend>(
     let settlements: Vec<Settlement> = writes.iter().map(|write| write.settlement.clone()).collect();
     let store = &session.setup.store;
     let matched = run!(store, |at| DB::settle(at, &session.worker, &settlements))?;
-    let matched: HashSet<i64> = matched.into_iter().collect();
-    writes.retain(|write| {
-        let settled = matched.contains(&write.settlement.seq);
-        if settled {
-            count_write(session, write, write.verdict);
-        }
-        !settled
+    // As a rule all of them.
+    let all = matched.len() == writes.len();
+    let matched: HashSet<i64> = if all { HashSet::new() } else { matched.into_iter().collect() };
+    take_out(session, writes, |write| {
+        (all || matched.contains(&write.settlement.seq)).then_some(write.verdict)
     });
     if writes.is_empty() {
         return Ok(());
@@ -133,16 +195,28 @@ async fn write_once<DB: Backend>(
     let seqs: Vec<i64> = writes.iter().map(|write| write.settlement.seq).collect();
     let found = run!(store, |at| DB::reread(at, &seqs))?;
     let found: HashMap<i64, FoundRow> = found.into_iter().map(|row| (row.seq, row)).collect();
-    writes.retain(|write| {
-        match judge(write, found.get(&write.settlement.seq), &session.worker, answer_lost) {
-            Some(verdict) => {
-                count_write(session, write, verdict);
-                false
-            }
-            None => true,
-        }
+    take_out(session, writes, |write| {
+        judge(write, found.get(&write.settlement.seq), &session.worker, answer_lost)
     });
     Ok(())
+}
+
+/// Ends those of which it is decided how they count.
+fn take_out<DB: Backend>(
+    session: &Session<DB>,
+    writes: &mut Vec<Write>,
+    decided: impl Fn(&Write) -> Option<Verdict>,
+) {
+    let mut ended = Vec::with_capacity(writes.len());
+    writes.retain(|write| {
+        let verdict = decided(write);
+        if let Some(verdict) = verdict {
+            report(session, write, verdict);
+            ended.push(Ended::new(write, verdict));
+        }
+        verdict.is_none()
+    });
+    end(session, &ended);
 }
 
 /// What a row that an outcome did not match says: `None` where it is still ours and was only locked by somebody.
@@ -169,8 +243,8 @@ fn judge(write: &Write, found: Option<&FoundRow>, worker: &str, answer_lost: boo
     Some(if ours { write.verdict } else { Verdict::LeaseLost })
 }
 
-fn count_write<DB: Backend>(session: &Session<DB>, write: &Write, verdict: Verdict) {
-    count(session, &write.settlement, verdict, write.timed_out);
+/// Says what became of an event, where somebody wants to know.
+fn report<DB: Backend>(session: &Session<DB>, write: &Write, verdict: Verdict) {
     let handler = &session.setup.outbox.registry.handlers()[write.lane];
     let (seq, attempts, error) = (write.settlement.seq, write.settlement.attempts, &write.settlement.error);
     match verdict {
@@ -187,12 +261,6 @@ fn count_write<DB: Backend>(session: &Session<DB>, write: &Write, verdict: Verdi
             tracing::trace!(name: "outbox.settled", event_type = handler.event_type, seq, ?verdict);
         }
     }
-}
-
-fn count<DB: Backend>(session: &Session<DB>, settlement: &Settlement, verdict: Verdict, timed_out: bool) {
-    session.setup.tally.add(verdict, timed_out);
-    let over = matches!(verdict, Verdict::Completed | Verdict::DeadLettered);
-    session.hands().settled(settlement.seq, settlement.fence, over);
 }
 
 #[cfg(test)]
