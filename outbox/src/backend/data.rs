@@ -235,6 +235,13 @@ pub struct Settlement {
     pub delete: bool,
 }
 
+impl Settlement {
+    /// Completed, and nothing else about it: a completion spends no attempt.
+    pub fn is_plain_completion(&self) -> bool {
+        self.status == Status::Completed && self.error == WriteError::Clear && self.delay_ms.is_none()
+    }
+}
+
 /// A row that an outcome did not match.
 #[derive(Debug)]
 pub struct FoundRow {

@@ -133,7 +133,7 @@ impl Backend for MySql {
         Ok(LoopPools {
             transactions: options.clone().max_connections(needs.transactions).connect_lazy_with(application),
             claim: options.clone().max_connections(1).connect_lazy_with(own.clone()),
-            settle: options.clone().max_connections(2).connect_lazy_with(own.clone()),
+            settle: options.clone().max_connections(3).connect_lazy_with(own.clone()),
             heartbeat: HeartbeatPool::Own(options.max_connections(1), own),
         })
     }

@@ -1,9 +1,10 @@
 //! PostgreSQL: its connections and the binding of its statements.
 
+mod claimed;
 mod signals;
 mod tables;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -48,6 +49,12 @@ const DEFAULT_SCHEMA: &str = "public";
 const LOOP_SETTINGS: [(&str, &str); 3] =
     [("default_transaction_isolation", "read committed"), ("enable_seqscan", "off"), ("jit", "off")];
 
+/// For the connection that claims. A claim need not outlive a crash of the server: one that is lost has its event claimed
+/// again, and the outcome of a run under the lost one is not written, since its guard asks for the owner too. What is
+/// written afterwards, and waited for, comes after it in the WAL.
+const CLAIM_SETTINGS: [(&str, &str); 3] =
+    [("enable_bitmapscan", "off"), ("enable_sort", "off"), ("synchronous_commit", "off")];
+
 /// The same for one transaction; all of them at once, since nothing else runs in it.
 const POOLED_SETTINGS: &str = "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; \
                                SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; \
@@ -57,7 +64,7 @@ statements! {
     "postgres", PHRASES, table_name;
     blocked_keys, bury_unknown, claim, claim_event, dead_letters, discard, find_duplicates, get, has_inflight,
     has_inflight_subject, heartbeat, insert, insert_all, lock_key, mark_dead, prune, prune_page, prune_workers, reap, register, release_strays, requeue, requeue_types, reread, settle,
-    settle_delete, stats, stop_worker, workers,
+    settle_completed, settle_delete, stats, stop_worker, workers,
 }
 
 fn table_name(schema: Option<&str>, identifier: &str) -> String {
@@ -128,7 +135,7 @@ impl Backend for Postgres {
             }
             connect.options(LOOP_SETTINGS.iter().chain(settings).copied())
         };
-        let claims = with(&[("enable_bitmapscan", "off"), ("enable_sort", "off")], "outbox claim");
+        let claims = with(&CLAIM_SETTINGS, "outbox claim");
         let settles = with(&[("enable_hashjoin", "off"), ("enable_mergejoin", "off")], "outbox");
         let heartbeats = with(&[], "outbox heartbeat");
         // Handlers get what the application's own sessions get.
@@ -138,7 +145,7 @@ impl Backend for Postgres {
         Ok(LoopPools {
             transactions: options.clone().max_connections(needs.transactions).connect_lazy_with(handlers),
             claim: options.clone().max_connections(1).connect_lazy_with(claims),
-            settle: options.clone().max_connections(2).connect_lazy_with(settles),
+            settle: options.clone().max_connections(3).connect_lazy_with(settles),
             heartbeat: HeartbeatPool::Own(options.max_connections(1), heartbeats),
         })
     }
@@ -233,7 +240,7 @@ impl Backend for Postgres {
             .bind(count(claim.suspects))
             .bind(claim.worker)
             .bind(at.now)
-            .bind(count((claim.limit / (2 * kinds.len()).max(1)).max(1)))
+            .bind(share(claim))
             .bind(kinds.iter().map(|kind| kind.after.map(|mark| mark.due)).collect::<Vec<_>>())
             .bind(kinds.iter().map(|kind| kind.after.map(|mark| mark.seq)).collect::<Vec<_>>())
             .bind(kinds.iter().map(|kind| kind.keyed_after.map(|mark| mark.due)).collect::<Vec<_>>())
@@ -242,27 +249,30 @@ impl Backend for Postgres {
             .bind(claim.ended_keys)
             .fetch_all(at.conn)
             .await?;
-        rows::all(&rows, rows::claimed)
+        rows::all(&rows, claimed::claimed)
     }
 
     async fn claim_event(at: At<'_, Self>, id: &str, worker: &str) -> Result<Option<Claimed>> {
         let query = at.sql.claim_event.query().bind(id).bind(worker).bind(at.now);
-        query.fetch_optional(at.conn).await?.as_ref().map(rows::claimed).transpose()
+        query.fetch_optional(at.conn).await?.as_ref().map(claimed::claimed).transpose()
     }
 
     async fn settle(at: At<'_, Self>, worker: &str, outcomes: &[Settlement]) -> Result<Vec<i64>> {
-        let (deletes, updates): (Vec<_>, Vec<_>) = outcomes.iter().partition(|outcome| outcome.delete);
+        let (deletes, kept): (Vec<_>, Vec<_>) = outcomes.iter().partition(|outcome| outcome.delete);
+        let (completions, updates): (Vec<_>, Vec<_>) =
+            kept.into_iter().partition(|outcome| outcome.is_plain_completion());
         let mut matched = Vec::with_capacity(outcomes.len());
-        if !updates.is_empty() {
-            let seqs: Vec<i64> = update(at.sql, worker, &updates, at.now).fetch_all(&mut *at.conn).await?;
-            matched.extend(seqs);
+        for (fence, seqs) in by_fence(&completions) {
+            let query = at.sql.settle_completed.scalar().bind(seqs).bind(fence).bind(worker).bind(at.now);
+            matched.append(&mut query.fetch_all(&mut *at.conn).await?);
         }
-        if !deletes.is_empty() {
-            let seqs: Vec<i64> = deletes.iter().map(|outcome| outcome.seq).collect();
-            let fences: Vec<i64> = deletes.iter().map(|outcome| outcome.fence).collect();
-            let query = at.sql.settle_delete.scalar().bind(seqs).bind(fences).bind(worker);
-            let seqs: Vec<i64> = query.fetch_all(&mut *at.conn).await?;
-            matched.extend(seqs);
+        for (fence, seqs) in by_fence(&deletes) {
+            let query = at.sql.settle_delete.scalar().bind(seqs).bind(fence).bind(worker);
+            matched.append(&mut query.fetch_all(&mut *at.conn).await?);
+        }
+        if !updates.is_empty() {
+            let query = update(at.sql, worker, &updates, at.now);
+            matched.append(&mut query.fetch_all(&mut *at.conn).await?);
         }
         Ok(matched)
     }
@@ -413,16 +423,34 @@ impl Backend for Postgres {
     }
 }
 
+/// How many events of each type a claim takes before it looks who has more. What it took is passed over then, row by row,
+/// so half of the limit is left for that, and all of it taken where there is one type only.
+fn share(claim: &Claim<'_>) -> i64 {
+    match claim.kinds.len() {
+        0 | 1 => count(claim.limit),
+        kinds => count((claim.limit / (2 * kinds)).max(1)),
+    }
+}
+
 /// Whether another event of the same ordering key is being processed.
 fn is_key_taken(error: &sqlx::Error) -> bool {
     let constraint = error.as_database_error().and_then(|error| error.constraint());
     constraint == Some("outbox_event_key_running")
 }
 
-type Update<'q> = sqlx::query::QueryScalar<'q, Postgres, i64, sqlx::postgres::PgArguments>;
+type Seqs<'q> = sqlx::query::QueryScalar<'q, Postgres, i64, sqlx::postgres::PgArguments>;
+
+/// The seqs of each fence. A fence counts the claims of an event, so there are few of them, and mostly one.
+fn by_fence(outcomes: &[&Settlement]) -> BTreeMap<i64, Vec<i64>> {
+    let mut seqs: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
+    for outcome in outcomes {
+        seqs.entry(outcome.fence).or_default().push(outcome.seq);
+    }
+    seqs
+}
 
 /// The settle statement with its columns bound as arrays.
-fn update<'q>(sql: &Statements, worker: &'q str, outcomes: &[&Settlement], now: Option<i64>) -> Update<'q> {
+fn update<'q>(sql: &Statements, worker: &'q str, outcomes: &[&Settlement], now: Option<i64>) -> Seqs<'q> {
     sql.settle
         .scalar()
         .bind(outcomes.iter().map(|outcome| outcome.seq).collect::<Vec<i64>>())

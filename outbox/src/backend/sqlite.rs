@@ -2,7 +2,7 @@
 
 mod signals;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +45,7 @@ statements! {
     "sqlite", PHRASES, table_name;
     blocked_keys, bury_unknown, candidates, claim, claim_event, dead_letters, discard, find_duplicates, get, has_inflight, has_inflight_subject, heartbeat, insert, insert_all, lost,
     mark_dead, prune, prune_page, prune_workers, reap, register, release_strays, requeue, requeue_types, reread,
-    settle, settle_delete, stats, stop_worker, workers,
+    settle, settle_completed, settle_delete, stats, stop_worker, workers,
 }
 
 /// SQLite has no schemas, and transactions over attached files are not atomic in WAL mode: a schema is a prefix.
@@ -214,7 +214,8 @@ impl Backend for Sqlite {
 
     async fn claim(at: At<'_, Self>, claim: &Claim<'_>) -> Result<Vec<Claimed>> {
         let kinds: Vec<_> = claim.kinds.iter().map(kind_row).collect();
-        let found: Vec<i64> = at
+        // As text, which the claim takes as it is.
+        let found: String = at
             .sql
             .candidates
             .scalar()
@@ -224,12 +225,12 @@ impl Backend for Sqlite {
             .bind(at.now)
             .bind(claim.keyed_looks.map_or(-1, count))
             .bind(json(claim.ended_keys)?)
-            .fetch_all(&mut *at.conn)
+            .fetch_one(&mut *at.conn)
             .await?;
-        if found.is_empty() {
+        if found == "[]" {
             return Ok(Vec::new());
         }
-        let query = at.sql.claim.query().bind(json(&found)?).bind(claim.worker).bind(at.now);
+        let query = at.sql.claim.query().bind(found).bind(claim.worker).bind(at.now);
         rows::all(&query.fetch_all(at.conn).await?, rows::claimed)
     }
 
@@ -240,8 +241,15 @@ impl Backend for Sqlite {
     }
 
     async fn settle(at: At<'_, Self>, worker: &str, outcomes: &[Settlement]) -> Result<Vec<i64>> {
-        let (deletes, updates): (Vec<_>, Vec<_>) = outcomes.iter().partition(|outcome| outcome.delete);
+        let (deletes, kept): (Vec<_>, Vec<_>) = outcomes.iter().partition(|outcome| outcome.delete);
+        let (completions, mut updates): (Vec<_>, Vec<_>) =
+            kept.into_iter().partition(|outcome| outcome.is_plain_completion());
         let mut matched = Vec::with_capacity(outcomes.len());
+        if complete(at.conn, at.sql, worker, &completions, at.now).await? {
+            matched.extend(completions.into_iter().map(|outcome| outcome.seq));
+        } else {
+            updates.extend(completions);
+        }
         if !updates.is_empty() {
             let rows: Vec<_> = updates.into_iter().map(settlement_row).collect();
             let query = at.sql.settle.scalar().bind(json(&rows)?).bind(worker).bind(at.now);
@@ -444,6 +452,31 @@ async fn record_migration(
     let insert = format!("INSERT INTO {table} (version, name) VALUES (?1, ?2)");
     sqlx::query(AssertSqlSafe(insert)).bind(migration.version).bind(migration.name).execute(conn).await?;
     Ok(())
+}
+
+/// Completes all of these, or none; whether it did.
+async fn complete(
+    conn: &mut SqliteConnection,
+    sql: &Statements,
+    worker: &str,
+    outcomes: &[&Settlement],
+    now: Option<i64>,
+) -> Result<bool> {
+    if outcomes.is_empty() {
+        return Ok(true);
+    }
+    let fences: BTreeMap<i64, i64> = outcomes.iter().map(|outcome| (outcome.seq, outcome.fence)).collect();
+    let mut tx = conn.begin().await?;
+    let query = sql.settle_completed.query().bind(json(&fences)?).bind(worker).bind(now);
+    let matched = query.execute(&mut *tx).await?.rows_affected();
+    // Which ones were not ours any more is for the statement to say that names them.
+    let all = matched == outcomes.len() as u64;
+    if all {
+        tx.commit().await?
+    } else {
+        tx.rollback().await?
+    }
+    Ok(all)
 }
 
 fn settlement_row(outcome: &Settlement) -> impl Serialize + use<'_> {

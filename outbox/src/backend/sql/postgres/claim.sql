@@ -78,5 +78,5 @@ WHERE status = 'pending' AND seq = ANY (ARRAY(
              FOR UPDATE SKIP LOCKED) AS due
          LIMIT $4::bigint)) AS chosen
     LIMIT $4::bigint))
-RETURNING seq, id::text, fence, event_type, event_version::bigint, payload::text, headers::text, attempts::bigint, crashes::bigint, max_attempts::bigint,
-       (extract(epoch FROM available_at) * 1000000)::bigint, (extract(epoch FROM created_at) * 1000)::bigint, ordering_key
+RETURNING seq, id, fence, event_type, event_version, payload, headers, attempts, crashes, max_attempts, available_at,
+          created_at, ordering_key

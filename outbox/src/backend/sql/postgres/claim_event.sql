@@ -7,5 +7,5 @@ WHERE seq = ANY (ARRAY(
     WHERE event.id = $1::uuid AND event.status = 'pending' AND event.available_at <= (SELECT clock_at($3))
       AND head_of_key(event)
     FOR UPDATE SKIP LOCKED))
-RETURNING seq, id::text, fence, event_type, event_version::bigint, payload::text, headers::text, attempts::bigint, crashes::bigint, max_attempts::bigint,
-       (extract(epoch FROM available_at) * 1000000)::bigint, (extract(epoch FROM created_at) * 1000)::bigint, ordering_key
+RETURNING seq, id, fence, event_type, event_version, payload, headers, attempts, crashes, max_attempts, available_at,
+          created_at, ordering_key

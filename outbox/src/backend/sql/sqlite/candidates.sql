@@ -1,4 +1,4 @@
--- What a claim would take: a read, which takes no lock, so an idle worker never holds up a writer.
+-- What a claim would take, [seq, …]: a read, which takes no lock, so an idle worker never holds up a writer.
 -- ?1 kinds [{type, version, room, mark_due, mark_seq, keyed_due, keyed_seq}], ?2 limit, ?3 suspects, ?4 now,
 -- ?5 how many events with an ordering key are looked at for each type (-1: all), ?6 [key of which one has just ended, …].
 --
@@ -10,7 +10,7 @@ WITH kind AS MATERIALIZED (
            coalesce(value ->> 'mark_due', -9223372036854775808) AS mark_due, coalesce(value ->> 'mark_seq', 0) AS mark_seq,
            coalesce(value ->> 'keyed_due', -9223372036854775808) AS keyed_due, coalesce(value ->> 'keyed_seq', 0) AS keyed_seq
     FROM json_each(?1))
-SELECT seq FROM (
+SELECT json_group_array(seq) FROM (SELECT seq FROM (
     SELECT seq, turn, room, row_number() OVER (PARTITION BY turn ORDER BY rank) AS place
     FROM (
         SELECT due.value AS seq, kind.turn, due.key AS rank, kind.room
@@ -57,4 +57,4 @@ SELECT seq FROM (
               AND head_of_key(event)
             ORDER BY event.available_at, event.seq LIMIT ?3)))
 WHERE place <= room
-ORDER BY place, turn LIMIT ?2
+ORDER BY place, turn LIMIT ?2)
