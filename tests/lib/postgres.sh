@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # A private PostgreSQL server for the tests. To be sourced by bash, after common.sh.
 #
-#   postgres_start   installs PostgreSQL if it is missing, starts a server, exports TEST_POSTGRES_URL
+#   postgres_start   installs PostgreSQL if it is missing, starts a server with POSTGRES_OPTIONS, exports
+#                    TEST_POSTGRES_URL
 #   postgres_stop    stops it and removes its folder; safe to call at any time
 
 POSTGRES_DIR=
@@ -34,7 +35,7 @@ postgres_start() {
     for try in 1 2 3 4 5; do
         port=$(free_port)
         options="-c listen_addresses=127.0.0.1 -c port=$port -c unix_socket_directories='' -c max_connections=300"
-        options+=" -c shared_preload_libraries='$preload'"
+        options+=" -c shared_preload_libraries='$preload' ${POSTGRES_OPTIONS:-}"
         if run_as "$POSTGRES_USER" "$POSTGRES_BIN/pg_ctl" start --wait --silent --pgdata="$POSTGRES_DIR/data" \
             --log="$POSTGRES_DIR/data/server.log" --options="$options"; then
             export TEST_POSTGRES_URL="postgres://postgres@127.0.0.1:$port/postgres"
