@@ -110,6 +110,12 @@ async fn statements(pool: &PgPool) -> Option<i64> {
     sqlx::query_scalar(query).fetch_one(pool).await.ok()
 }
 
+/// How much WAL the server has written so far, in bytes.
+async fn wal_bytes(pool: &PgPool) -> i64 {
+    let query = "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint";
+    sqlx::query_scalar(query).fetch_one(pool).await.unwrap()
+}
+
 async fn transactions(pool: &PgPool) -> i64 {
     let query = "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()";
     sqlx::query_scalar(query).fetch_one(pool).await.unwrap()
@@ -231,11 +237,16 @@ async fn a_backlog_drains_in_few_statements_and_transactions() {
     let pool = outbox.pool().clone();
     let sent_before = statements(&pool).await;
     let before = transactions(&pool).await;
+    let wal_before = wal_bytes(&pool).await;
     let worker = outbox.worker().spawn().await.unwrap();
     let began = Instant::now();
     wait_for_runs(EVENTS, &ran).await;
     println!("{EVENTS} events in {:?}", began.elapsed());
     assert_eq!(worker.stop().await.unwrap().completed, u64::from(EVENTS));
+    let wal = (wal_bytes(&pool).await - wal_before) / i64::from(EVENTS);
+    println!("{wal} bytes of WAL an event");
+    // Two row versions, and their entries in three and in two indexes.
+    assert!((200..=1_800).contains(&wal), "{wal} bytes of WAL an event");
     if let (Some(before), Some(after)) = (sent_before, statements(&pool).await) {
         let sent = after - before;
         println!("{sent} statements");
