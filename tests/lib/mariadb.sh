@@ -1,12 +1,11 @@
 # shellcheck shell=bash
 # A private MariaDB server for the tests. To be sourced by bash, after common.sh.
 #
-#   mariadb_start   installs MariaDB if it is missing, starts a server with MARIADB_OPTIONS, exports TEST_MYSQL_URL
-#   mariadb_stop    stops it and removes its folder; safe to call at any time
+#   mariadb_start [OPTION…]   installs MariaDB if it is missing, starts a server with these options, exports TEST_MYSQL_URL
+#   mariadb_stop              stops it and removes its folder; safe to call at any time
 
 MARIADB_DIR=
 MARIADB_USER=
-MARIADB_OPTIONS=${MARIADB_OPTIONS:-}
 
 mariadb_start() {
     # Debian keeps the server off the PATH of ordinary users.
@@ -27,11 +26,11 @@ mariadb_start() {
     local port try
     for try in 1 2 3 4 5; do
         port=$(free_port)
-        # Options are words. Its time zone is nobody's, so that whoever counts on UTC is found out.
-        # shellcheck disable=SC2086
+        # Its time zone is nobody's, so that whoever counts on UTC is found out.
         run_as "$MARIADB_USER" mariadbd --no-defaults --datadir="$MARIADB_DIR/data" --socket="$MARIADB_DIR/socket" \
             --pid-file="$MARIADB_DIR/pid" --bind-address=127.0.0.1 --port="$port" --max-connections=500 \
-            --tmpdir="$MARIADB_DIR/tmp" --default-time-zone=+05:45 $MARIADB_OPTIONS >"$MARIADB_DIR/server.log" 2>&1 &
+            --tmpdir="$MARIADB_DIR/tmp" --default-time-zone=+05:45 "$@" \
+            >"$MARIADB_DIR/server.log" 2>&1 &
         if mariadb_answers; then
             export TEST_MYSQL_URL="mysql://root@127.0.0.1:$port"
             say "MariaDB $(mariadbd --version | grep -oE '[0-9]+[.][0-9.]+' | head -n 1) at $TEST_MYSQL_URL"

@@ -1,4 +1,4 @@
-//! A PostgreSQL server of a test's own, to which things are done that others would suffer from.
+//! A server of a test's own, to which things are done that others would suffer from.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex};
 use outbox::Outbox;
 use outbox_tests::events::Left;
 use outbox_tests::harness::{Fresh, Harness, eventually, say_left_out};
-use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool, Postgres};
+use sqlx::{AssertSqlSafe, Connection, MySql, PgConnection, PgPool, Postgres};
 
-use super::{Site, Worker};
+use super::{Site, Worker, refused};
 
-/// It can be stopped without a chance to tidy up, and kept from writing its queue of notifications.
+/// PostgreSQL can be stopped without a chance to tidy up, and kept from writing its queue of notifications.
 struct Server {
     process: Child,
     answers: BufReader<ChildStdout>,
@@ -19,10 +19,15 @@ struct Server {
 }
 
 impl Server {
-    fn start() -> Self {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/lib/postgres-server");
-        let mut process =
-            Command::new("bash").arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    fn postgres() -> Self {
+        Self::start("postgres-server", &[])
+    }
+
+    fn start(script: &str, options: &[&str]) -> Self {
+        let script = format!("{}/lib/{script}", env!("CARGO_MANIFEST_DIR"));
+        let mut bash = Command::new("bash");
+        bash.arg(script).args(options).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = bash.spawn().unwrap();
         let mut answers = BufReader::new(process.stdout.take().unwrap());
         let mut url = String::new();
         answers.read_line(&mut url).unwrap();
@@ -60,7 +65,7 @@ async fn a_server_that_falls_over_under_four_workers_loses_nothing() {
     if is_left_out() {
         return;
     }
-    let mut server = tokio::task::block_in_place(Server::start);
+    let mut server = tokio::task::block_in_place(Server::postgres);
     let site = server.site().await;
     site.orders(0..10_000, 2).await;
     let mut workers: Vec<Worker> = (0..4).map(|_| site.worker("all", 5_000)).collect();
@@ -128,7 +133,7 @@ async fn where_no_notification_has_room_enqueues_commit_and_polling_finds_them()
     if is_left_out() {
         return;
     }
-    let mut server = Server::start();
+    let mut server = Server::postgres();
     let site = server.site().await;
     let said = Said::default();
     let _listening = said.listen();
@@ -173,7 +178,7 @@ async fn a_busy_worker_reads_what_it_listens_to_and_holds_nothing_back() {
     if is_left_out() {
         return;
     }
-    let server = Server::start();
+    let server = Server::postgres();
     let site = server.site().await;
     let pool = site.outbox().pool();
     site.orders(0..500, 60_000).await;
@@ -195,4 +200,16 @@ async fn a_busy_worker_reads_what_it_listens_to_and_holds_nothing_back() {
     })
     .await;
     assert!(site.count("status = 'pending'").await > 0 && site.count("status = 'completed'").await == 0);
+}
+
+/// It knows no way to pass over locked rows: each claim would be an error, which must not look like having nothing to do.
+#[test]
+fn a_mariadb_that_is_too_old_is_refused_at_start() {
+    if let Some(why) = MySql::left_out() {
+        return say_left_out::<MySql>(why);
+    }
+    // It says what it is told to say.
+    let server = Server::start("mariadb-server", &["--version=10.5.23-MariaDB"]);
+    let said = refused("all", Some(&format!("{}/mysql", server.url)));
+    assert!(said.contains("MariaDB 10.6 or newer") && said.contains("10.5.23-MariaDB"), "{said}");
 }
