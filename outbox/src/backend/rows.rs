@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+use super::data::Claimed;
 use super::data::{
-    BlockedKey, Claimed, Duplicate, EventRecord, FoundRow, PrunePage, Reaped, TypeStats, WorkerInfo, from_ms,
+    BlockedKey, Duplicate, EventRecord, FoundRow, PrunePage, Reaped, TypeStats, WorkerInfo, from_ms,
     on_dead_letter,
 };
 
@@ -92,6 +94,8 @@ pub(super) fn duplicate(row: &impl PlainRow) -> Result<(usize, Duplicate)> {
     Ok((place, Duplicate { id: row.parsed(1)?, status: row.parsed(2)? }))
 }
 
+/// PostgreSQL reads its own as they are sent.
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
 pub(super) fn claimed(row: &impl PlainRow) -> Result<Claimed> {
     Ok(Claimed {
         seq: row.number(0)?,
