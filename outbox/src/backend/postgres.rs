@@ -49,12 +49,6 @@ const DEFAULT_SCHEMA: &str = "public";
 const LOOP_SETTINGS: [(&str, &str); 3] =
     [("default_transaction_isolation", "read committed"), ("enable_seqscan", "off"), ("jit", "off")];
 
-/// For the connection that claims. A claim need not outlive a crash of the server: one that is lost has its event claimed
-/// again, and the outcome of a run under the lost one is not written, since its guard asks for the owner too. What is
-/// written afterwards, and waited for, comes after it in the WAL.
-const CLAIM_SETTINGS: [(&str, &str); 3] =
-    [("enable_bitmapscan", "off"), ("enable_sort", "off"), ("synchronous_commit", "off")];
-
 /// The same for one transaction; all of them at once, since nothing else runs in it.
 const POOLED_SETTINGS: &str = "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; \
                                SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off; \
@@ -135,7 +129,7 @@ impl Backend for Postgres {
             }
             connect.options(LOOP_SETTINGS.iter().chain(settings).copied())
         };
-        let claims = with(&CLAIM_SETTINGS, "outbox claim");
+        let claims = with(&[("enable_bitmapscan", "off"), ("enable_sort", "off")], "outbox claim");
         let settles = with(&[("enable_hashjoin", "off"), ("enable_mergejoin", "off")], "outbox");
         let heartbeats = with(&[], "outbox heartbeat");
         // Handlers get what the application's own sessions get.
