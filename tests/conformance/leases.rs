@@ -83,6 +83,37 @@ pub async fn l01_an_outcome_is_guarded_by_fence_owner_and_status<DB: Harness>() 
     }
 }
 
+pub async fn l02_a_claim_that_was_forgotten_is_the_same_claim<DB: Harness>() {
+    let gate = Arc::new(Semaphore::new(0));
+    let script = {
+        let gate = Arc::clone(&gate);
+        Script::new(move |_, _| {
+            let gate = Arc::clone(&gate);
+            async move {
+                gate.acquire().await.unwrap().forget();
+                Ok(())
+            }
+        })
+    };
+    let fixture = Fixture::<DB>::new(script).await;
+    let id = fixture.enqueue(Job { n: 1 }).await;
+    let worker = fixture.outbox.worker().spawn().await.unwrap();
+    eventually("it runs", async || fixture.script.runs().len() == 1).await;
+    // As a server has it that lost the claim in a crash: the next one gives the same fence again.
+    fixture.edit(id, "status = 'pending', fence = fence - 1, locked_by = NULL, locked_at = NULL").await;
+    eventually("it is claimed again", async || fixture.get(id).await.status == Status::Processing).await;
+    // Claims come one after the other: once another event runs, what came with that one has been looked at.
+    fixture.enqueue(Job { n: 2 }).await;
+    eventually("the other runs", async || fixture.script.numbers().contains(&2)).await;
+    gate.add_permits(2);
+    eventually("both are over", async || {
+        fixture.count("SELECT count(*) FROM outbox_event WHERE status = 'completed'").await == 2
+    })
+    .await;
+    assert_eq!(fixture.script.runs().len(), 2, "one run each");
+    worker.stop().await.unwrap();
+}
+
 pub async fn l02_a_lost_lease_cancels_the_handler<DB: Harness>() {
     let held = Held::<DB>::new().await;
     held.fixture.edit(held.id, "fence = fence + 1").await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outbox::BatchOptions;
+use outbox::{BatchOptions, HandlerDef, Registry};
 use tokio::sync::Semaphore;
 
 use crate::fixture::{Anything, Fixture, Harness, Hasty, Job, Other, Script, eventually, start_time};
@@ -56,6 +56,28 @@ pub async fn p02_a_backlog_holds_nobody_back<DB: Harness>() {
     let numbers = fixture.script.numbers();
     assert!(numbers.contains(&1000) && numbers.contains(&2000), "{numbers:?}");
     assert_eq!(fixture.seen.0.lock().unwrap().len(), 1);
+}
+
+pub async fn p02_types_share_the_only_slot<DB: Harness>() {
+    for types in [&["test.job", "test.other"][..], &["test.job", "test.other", "test.hasty"]] {
+        // So slow that nothing is claimed in advance.
+        let fixture = Fixture::<DB>::new(Script::new(|_, _| async {
+            tokio::time::sleep(Duration::from_millis(1050)).await;
+            Ok(())
+        }))
+        .await;
+        fixture.jobs(0..8).await;
+        for n in 100..108 {
+            fixture.enqueue(Other { n }).await;
+        }
+        let handled = Registry::linked().retain(|def: &HandlerDef| types.contains(&def.event_type()));
+        let worker = fixture.outbox.clone().registry(handled).worker().concurrency(1).spawn().await.unwrap();
+        eventually("seven have begun", async || fixture.script.numbers().len() >= 7).await;
+        drop(worker);
+        let ran = fixture.script.numbers();
+        let jobs = ran.iter().filter(|n| **n < 100).count();
+        assert!(jobs > 2 && ran.len() - jobs > 2, "of {types:?}: {ran:?}");
+    }
 }
 
 pub async fn p02_each_handler_keeps_its_own_limit<DB: Harness>() {

@@ -34,7 +34,7 @@ macro_rules! suite {
             }
             crate::suite::cases! { $db, leases:
                 l01_every_claim_raises_the_fence, l01_an_outcome_is_guarded_by_fence_owner_and_status,
-                l02_a_lost_lease_cancels_the_handler,
+                l02_a_claim_that_was_forgotten_is_the_same_claim, l02_a_lost_lease_cancels_the_handler,
                 l02_a_worker_that_was_declared_dead_comes_back_under_a_new_id,
                 l03_a_row_that_is_gone_or_finished_by_others_is_a_lost_lease,
                 l04_a_dead_workers_events_come_back_unspent_and_alone,
@@ -84,7 +84,7 @@ macro_rules! suite {
             }
             crate::suite::cases! { $db, order:
                 p01_one_at_a_time_they_run_in_due_order,
-                p01_what_appears_in_front_of_others_that_ran_still_runs, p02_a_backlog_holds_nobody_back,
+                p01_what_appears_in_front_of_others_that_ran_still_runs, p02_a_backlog_holds_nobody_back, p02_types_share_the_only_slot,
                 p02_each_handler_keeps_its_own_limit, p02_a_slow_types_queue_in_memory_hides_no_new_type,
             }
         }

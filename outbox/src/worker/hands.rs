@@ -73,8 +73,11 @@ pub(super) struct Hands {
     running_tx: usize,
     queued: usize,
     suspects: usize,
-    /// Where dealing and claiming begin; moves on, so that no lane is always first.
-    turn: usize,
+    /// The lane where the next claim begins: behind the one that the last claim served first, so that none is always first,
+    /// also where there is room for one event at a time.
+    claim_turn: usize,
+    /// The lane where dealing begins: behind the one that was dealt to last.
+    deal_turn: usize,
     sweep: Sweep,
     /// Ordering keys of which an event has ended here since the last claim.
     ended_keys: Vec<String>,
@@ -119,6 +122,8 @@ pub(super) struct Start {
 #[derive(Debug)]
 pub(super) enum Accepted {
     Queued,
+    /// In hand already under this very claim: the server forgot it, or somebody undid it by hand, and it is ours again.
+    InHand,
     /// A run of it that lost its lease has not ended here: it must not start a second time.
     StillRunning,
     /// No handler takes it.
@@ -151,7 +156,8 @@ impl Hands {
             running_tx: 0,
             queued: 0,
             suspects: 0,
-            turn: 0,
+            claim_turn: 0,
+            deal_turn: 0,
             sweep: Sweep::due_at_once(),
             ended_keys: Vec::new(),
             keyed_came: 0,
@@ -169,8 +175,7 @@ impl Hands {
         if limit == 0 || !(0..self.lanes.len()).any(|lane| self.is_hungry(lane, look_again, now)) {
             return None;
         }
-        self.turn = (self.turn + 1) % self.lanes.len();
-        let order = (0..self.lanes.len()).map(|index| (index + self.turn) % self.lanes.len());
+        let order = (0..self.lanes.len()).map(|index| (index + self.claim_turn) % self.lanes.len());
         let sweeps = self.sweep.is_due(now);
         let (mut kinds, mut owners) = (Vec::new(), Vec::new());
         for index in order {
@@ -247,6 +252,10 @@ impl Hands {
                 }
             }
         }
+        // In the order in which they were asked for.
+        if let Some((lane, _)) = request.owners.iter().find(|owner| got.contains_key(owner)) {
+            self.claim_turn = (lane + 1) % self.lanes.len();
+        }
         self.keyed_came = claimed.iter().filter(|event| event.ordering_key.is_some()).count();
         let cut_short = claimed.len() >= request.limit;
         for (owner, kind) in request.owners.iter().zip(&request.kinds) {
@@ -272,6 +281,9 @@ impl Hands {
         let Some((lane, _)) = self.by_type.get(claimed.event_type.as_str()).copied() else {
             return (Accepted::Unknown, Some(claimed));
         };
+        if self.held.get(&claimed.seq).is_some_and(|held| held.fence == claimed.fence) {
+            return (Accepted::InHand, None);
+        }
         if self.held.contains_key(&claimed.seq) || zombies().contains(&claimed.id) {
             return (Accepted::StillRunning, Some(claimed));
         }
@@ -302,9 +314,10 @@ impl Hands {
         let free = |lane: &Lane| {
             !lane.queue.is_empty() && lane.running < lane.concurrency && (tx_is_free || !lane.takes_tx)
         };
-        let index =
-            (0..count).map(|index| (index + self.turn) % count).find(|index| free(&self.lanes[*index]))?;
-        self.turn = (index + 1) % count;
+        let index = (0..count)
+            .map(|index| (index + self.deal_turn) % count)
+            .find(|index| free(&self.lanes[*index]))?;
+        self.deal_turn = (index + 1) % count;
         let lane = &mut self.lanes[index];
         let (claimed, _) = lane.queue.pop_front()?;
         self.queued -= 1;
@@ -402,14 +415,19 @@ impl Hands {
     }
 
     /// Leases that are not ours any more: runs are stopped, and what waits is taken out.
-    pub(super) fn lose(&mut self, seqs: &[i64]) -> Vec<Claimed> {
-        let lost: HashSet<i64> = seqs.iter().copied().collect();
-        for held in lost.iter().filter_map(|seq| self.held.get(seq)).filter(|held| held.running) {
+    /// A newer claim of the same event stays: the fence tells it.
+    pub(super) fn lose(&mut self, leases: &[(i64, i64)]) -> Vec<Claimed> {
+        let lost: HashSet<(i64, i64)> = leases.iter().copied().collect();
+        let running = |(seq, fence): &(i64, i64)| {
+            self.held.get(seq).filter(|held| held.running && held.fence == *fence)
+        };
+        for held in lost.iter().filter_map(running) {
             held.cancellation.stop(Stop::LeaseLost);
         }
         let mut dropped = Vec::new();
         for lane in &mut self.lanes {
-            let (out, keep) = lane.queue.drain(..).partition(|(claimed, _)| lost.contains(&claimed.seq));
+            let (out, keep) =
+                lane.queue.drain(..).partition(|(claimed, _)| lost.contains(&(claimed.seq, claimed.fence)));
             lane.queue = keep;
             dropped.extend(VecDeque::into_iter(out).map(|(claimed, _)| claimed));
         }

@@ -73,11 +73,16 @@ fn pause(interval: Duration) -> Duration {
     interval.min(Duration::from_secs(1)).mul_f64(0.5 + 0.5 * fastrand::f64())
 }
 
-async fn beat<DB: Backend>(session: &Session<DB>, pool: &Pool<DB>) -> Result<Option<Vec<i64>>, sqlx::Error> {
+/// The leases, (seq, fence), that are lost; `None` where all are.
+async fn beat<DB: Backend>(
+    session: &Session<DB>,
+    pool: &Pool<DB>,
+) -> Result<Option<Vec<(i64, i64)>>, sqlx::Error> {
     let in_hand = session.hands().held();
     let store = &session.setup.store;
     let mut held = store.hold(pool).await?;
     let lost = DB::heartbeat(store.at(held.connection()), &session.worker, &in_hand).await?;
     held.done().await?;
-    Ok(lost)
+    // By the time of the answer an event may have ended and be in hand again under a newer fence.
+    Ok(lost.map(|seqs| in_hand.into_iter().filter(|(seq, _)| seqs.contains(seq)).collect()))
 }

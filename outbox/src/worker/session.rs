@@ -168,7 +168,7 @@ impl<DB: Backend> Session<DB> {
         };
         for (accepted, back) in accepted {
             let outcome = match accepted {
-                Accepted::Queued => continue,
+                Accepted::Queued | Accepted::InHand => continue,
                 // Its earlier run blocks a thread of this process; look again when that may have ended.
                 Accepted::StillRunning => Outcome::Postponed { delay: PREFETCH_WAIT },
                 Accepted::Unknown => Outcome::Released,
@@ -236,8 +236,8 @@ impl<DB: Backend> Session<DB> {
     }
 
     /// Single leases are lost: their runs are stopped, and what of them waits is dropped.
-    pub(super) fn lose_some(&self, seqs: &[i64]) {
-        let dropped = self.hands().lose(seqs);
+    pub(super) fn lose_some(&self, leases: &[(i64, i64)]) {
+        let dropped = self.hands().lose(leases);
         for event in &dropped {
             self.give_back(event, Outcome::Lost);
         }

@@ -61,7 +61,7 @@ WHERE status = 'pending' AND seq = ANY (ARRAY(
                      AND available_at <= (SELECT clock_at($7)) AND event_version <= kind.version
                    ORDER BY available_at, seq LIMIT $13::bigint) AS candidate
              JOIN outbox_event AS event ON event.seq = candidate.seq
-             WHERE event.status = 'pending' AND head_of_key(event)
+             WHERE event.status = 'pending' AND event.available_at <= (SELECT clock_at($7)) AND head_of_key(event)
              LIMIT least(kind.room, $4::bigint) FOR UPDATE OF event SKIP LOCKED) AS keyed
          LIMIT $4::bigint)
         UNION ALL
